@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// liverow run: text in, text out.
+#include "cli/commands.h"
+#include "cli/npy.h"
+#include "core/buffer.h"
+#include "core/clock.h"
+#include "core/log.h"
+#include "cuda/device.h"
+#include "engine/engine.h"
+#include "model/open.h"
+#include "text/detokenizer.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <unistd.h>
+
+namespace lr::cli {
+namespace {
+
+struct RunOptions {
+    std::string model, prompt, file, ids, precision = "bf16", numerics = "hf", logits;
+    std::int64_t tokens = 128, context = 0;
+    double temperature = 0.0;
+    std::uint64_t seed = 0;
+    int threads = 0;
+    bool special = false, ignore_eos = false, quiet = false;
+    bool has_prompt = false, has_ids = false;
+};
+
+std::string read_all(std::istream& in) {
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+Result<std::string> prompt_text(const RunOptions& options) {
+    if (options.has_prompt)
+        return options.prompt;
+    if (!options.file.empty())
+        return model::read_text_file(options.file);
+    if (isatty(STDIN_FILENO))
+        log_info("reading the prompt from the terminal; end it with Ctrl-D");
+    return read_all(std::cin);
+}
+
+Result<std::vector<std::int32_t>> parse_ids(const std::string& list) {
+    std::vector<std::int32_t> ids;
+    std::size_t begin = 0;
+    while (begin <= list.size()) {
+        const std::size_t end = std::min(list.find(',', begin), list.size());
+        const std::string item = list.substr(begin, end - begin);
+        std::size_t used = 0;
+        long value = -1;
+        try {
+            value = std::stol(item, &used);
+        } catch (const std::exception&) {
+            used = 0;
+        }
+        if (used == 0 || used != item.size() || value < 0 || value > (1 << 30))
+            return fail(Code::kInvalidArgument,
+                        "--ids: expected numbers such as 1,2,3, got \"{}\" at item {}", item,
+                        ids.size() + 1);
+        ids.push_back(static_cast<std::int32_t>(value));
+        begin = end + 1;
+    }
+    return ids;
+}
+
+// The CPU runs everything today; say once why a GPU that may be there is not used.
+void say_device(bool quiet) {
+    if (quiet)
+        return;
+    const auto devices = cuda::list_devices();
+    if (!devices)
+        log_info("device: CPU ({})", devices.error().message());
+    else
+        log_info("device: CPU (this version runs no model on the GPU yet)");
+}
+
+// One run: prompt, generated tokens, and where they go.
+class Run {
+  public:
+    explicit Run(const RunOptions& options) : options_(options) {}
+
+    Status execute() {
+        LR_TRY(load());
+        LR_TRY(read_prompt());
+        LR_TRY(start_engine());
+        if (!options_.logits.empty()) {
+            LR_TRY_ASSIGN(auto writer,
+                          NpyWriter::create(options_.logits, engine_->config().vocab_size));
+            logits_.emplace(std::move(writer));
+        }
+        LR_TRY_ASSIGN(sequence_, engine_->open_sequence());
+        LR_TRY(prefill());
+        LR_TRY(decode());
+        if (logits_)
+            LR_TRY(logits_->finish());
+        report();
+        return {};
+    }
+
+  private:
+    Status load() {
+        start_ = monotonic_seconds();
+        LR_TRY_ASSIGN(opened_, model::open_model(options_.model));
+        for (const std::string& text : opened_.resolved.disagreements)
+            log_warning("{}", text);
+        std::error_code ignored;
+        if (std::filesystem::exists(options_.model + "/tokenizer.json", ignored)) {
+            LR_TRY_ASSIGN(auto tokenizer, text::Tokenizer::load(options_.model));
+            tokenizer_.emplace(std::move(tokenizer));
+        }
+        return {};
+    }
+
+    Status read_prompt() {
+        if (options_.has_ids) {
+            LR_TRY_ASSIGN(prompt_, parse_ids(options_.ids));
+            return {};
+        }
+        if (!tokenizer_)
+            return fail(Code::kNotFound,
+                        "{}/tokenizer.json: not found; give the prompt as token ids with --ids",
+                        options_.model);
+        LR_TRY_ASSIGN(const std::string text, prompt_text(options_));
+        LR_TRY_ASSIGN(prompt_, tokenizer_->encode(text, {.allow_special = options_.special}));
+        if (prompt_.empty())
+            return fail(Code::kInvalidArgument,
+                        "prompt: expected at least one token, got an empty text");
+        return {};
+    }
+
+    Status start_engine() {
+        const auto needed = std::ssize(prompt_) + options_.tokens;
+        const std::int64_t context = options_.context > 0 ? options_.context : needed;
+        if (needed > context || needed > opened_.config().max_positions)
+            return fail(Code::kInvalidArgument,
+                        "prompt of {} tokens + {} to generate = {}: more than the context of {}",
+                        prompt_.size(), options_.tokens, needed,
+                        std::min(context, opened_.config().max_positions));
+        engine::EngineOptions engine_options;
+        engine_options.threads = options_.threads;
+        engine_options.precision =
+            options_.precision == "f32" ? ops::Precision::kF32 : ops::Precision::kModel;
+        engine_options.numerics =
+            options_.numerics == "seed" ? ops::Numerics::kSeed : ops::Numerics::kHf;
+        engine_options.context = context;
+        engine_options.vocab_limit = tokenizer_ ? tokenizer_->vocab_size() : 0;
+        LR_TRY_ASSIGN(engine_, engine::Engine::load(opened_, engine_options));
+        load_seconds_ = monotonic_seconds() - start_;
+        return {};
+    }
+
+    engine::Piece piece() const {
+        return {.sequence = sequence_,
+                .tokens = {},
+                .temperature = static_cast<float>(options_.temperature),
+                .seed = options_.seed};
+    }
+
+    Status prefill() {
+        const double start = monotonic_seconds();
+        const std::int64_t most = engine_->options().prefill_rows;
+        Progress progress("prompt", std::ssize(prompt_), "tokens");
+        for (std::int64_t first = 0; first < std::ssize(prompt_); first += most) {
+            const auto end = std::min<std::int64_t>(first + most, std::ssize(prompt_));
+            engine::StepInput input{.phase = graph::Phase::kPrefill,
+                                    .copy_logits = logits_.has_value()};
+            input.pieces.push_back(piece());
+            input.pieces[0].tokens.assign(prompt_.begin() + first, prompt_.begin() + end);
+            if (logits_)
+                input.pieces[0].logits = engine::Logits::kAll;
+            LR_TRY_ASSIGN(const engine::Ticket ticket, engine_->submit(std::move(input)));
+            LR_TRY_ASSIGN(const engine::StepOutput output, engine_->wait(ticket));
+            LR_TRY(take(output, end == std::ssize(prompt_)));
+            progress.advance(end - first);
+        }
+        prefill_seconds_ = monotonic_seconds() - start;
+        return {};
+    }
+
+    // One step ahead: the next step is under way while this token is printed.
+    Status decode() {
+        const double start = monotonic_seconds();
+        std::optional<engine::Ticket> ahead;
+        while (!done()) {
+            // The last token needs no step of its own.
+            const std::int64_t more = options_.tokens - generated_;
+            std::optional<engine::Ticket> next;
+            if (more > (ahead ? 1 : 0)) {
+                engine::StepInput input{.phase = graph::Phase::kDecode,
+                                        .copy_logits = logits_.has_value()};
+                input.pieces.push_back(piece());
+                LR_TRY_ASSIGN(next, engine_->submit(std::move(input)));
+            }
+            if (ahead) {
+                LR_TRY_ASSIGN(const engine::StepOutput output, engine_->wait(*ahead));
+                LR_TRY(take(output, true));
+            }
+            ahead = next;
+            if (!ahead)
+                break;
+        }
+        print(detokenizer_flush());
+        print("\n");
+        decode_seconds_ = monotonic_seconds() - start;
+        return {};
+    }
+
+    bool done() const { return ended_ || generated_ >= options_.tokens; }
+
+    Status take(const engine::StepOutput& output, bool drawn) {
+        const engine::PieceOutput& piece = output.pieces.front();
+        if (!piece.finite)
+            return fail(Code::kInternal,
+                        "the model's logits are not finite after {} tokens; the weights or the "
+                        "prompt produce NaN or infinity",
+                        prompt_.size() + static_cast<std::size_t>(generated_));
+        if (logits_)
+            LR_TRY(logits_->append(piece.logits));
+        if (drawn && !done())
+            emit(piece.tokens.back());
+        return {};
+    }
+
+    void emit(std::int32_t token) {
+        ++generated_;
+        const auto& eos = opened_.generation.eos_ids;
+        if (!options_.ignore_eos && std::find(eos.begin(), eos.end(), token) != eos.end()) {
+            ended_ = true;
+            return;
+        }
+        if (!tokenizer_) {
+            print(fmt::format("{}{}", generated_ > 1 ? "," : "", token));
+            return;
+        }
+        if (!detokenizer_)
+            detokenizer_.emplace(*tokenizer_, !options_.special);
+        print(detokenizer_->push(token));
+    }
+
+    std::string detokenizer_flush() { return detokenizer_ ? detokenizer_->flush() : std::string(); }
+
+    static void print(const std::string& text) {
+        std::fwrite(text.data(), 1, text.size(), stdout);
+        std::fflush(stdout);
+    }
+
+    void report() const {
+        if (options_.quiet)
+            return;
+        const auto rate = [](double count, double seconds) {
+            return seconds > 0 ? count / seconds : 0.0;
+        };
+        const engine::LoadReport& load = engine_->report();
+        log_info("load {:.2f} s ({} weights, {} state) | prefill {} tokens, {:.0f} tok/s | decode "
+                 "{} tokens, {:.1f} tok/s | CPU reference, {}, {} threads",
+                 load_seconds_, format_bytes(load.weight_bytes), format_bytes(load.state_bytes),
+                 prompt_.size(), rate(static_cast<double>(prompt_.size()), prefill_seconds_),
+                 generated_, rate(static_cast<double>(generated_), decode_seconds_),
+                 options_.precision, load.threads);
+    }
+
+    const RunOptions& options_;
+    model::OpenModel opened_;
+    std::optional<text::Tokenizer> tokenizer_;
+    std::optional<text::Detokenizer> detokenizer_;
+    std::unique_ptr<engine::Engine> engine_;
+    std::optional<NpyWriter> logits_;
+    engine::SequenceId sequence_;
+    std::vector<std::int32_t> prompt_;
+    std::int64_t generated_ = 0;
+    bool ended_ = false;
+    double start_ = 0, load_seconds_ = 0, prefill_seconds_ = 0, decode_seconds_ = 0;
+};
+
+} // namespace
+
+void add_run(CLI::App& app, Action& action) {
+    auto options = std::make_shared<RunOptions>();
+    CLI::App* run = app.add_subcommand("run", "Generate text from a prompt");
+    run->add_option("MODEL", options->model, "Model folder: config.json, *.safetensors, tokenizer")
+        ->required();
+    auto* prompt = run->add_option("-p,--prompt", options->prompt, "Prompt text");
+    auto* file = run->add_option("-f,--file", options->file, "Read the prompt from a file");
+    auto* ids = run->add_option("--ids", options->ids, "Prompt as token ids: 1,2,3");
+    prompt->excludes(file)->excludes(ids);
+    file->excludes(ids);
+    run->add_option("-n,--tokens", options->tokens, "Most tokens to generate")
+        ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
+        ->capture_default_str();
+    run->add_option("--temp", options->temperature, "Temperature; 0 takes the likeliest token")
+        ->check(CLI::Range(0.0, 1e6))
+        ->capture_default_str();
+    run->add_option("--seed", options->seed, "Seed of the draws; the same seed repeats a run")
+        ->capture_default_str();
+    run->add_option("--context", options->context,
+                    "Tokens to make room for; 0: what prompt and -n need")
+        ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
+        ->capture_default_str();
+    run->add_option("--precision", options->precision,
+                    "bf16: the engine's roundings; f32: none, to hold against float32 references")
+        ->check(CLI::IsMember({"bf16", "f32"}))
+        ->capture_default_str();
+    run->add_option("--numerics", options->numerics,
+                    "Residual that norms read: hf the rounded one, seed the unrounded sum")
+        ->check(CLI::IsMember({"hf", "seed"}))
+        ->capture_default_str();
+    run->add_option("--logits", options->logits,
+                    "Write float32 logits [positions, vocabulary] to this .npy file");
+    run->add_option("--threads", options->threads, "Threads; 0: one for each processor")
+        ->check(CLI::Range(0, 4096))
+        ->capture_default_str();
+    run->add_flag("--special", options->special,
+                  "Read control tokens such as <|im_start|> in the prompt, and print them");
+    run->add_flag("--ignore-eos", options->ignore_eos, "Go on after an end token");
+    run->add_flag("-q,--quiet", options->quiet, "Print the text alone");
+    run->footer("Without -p, -f or --ids the prompt is read from standard input.\n"
+                "Example: liverow run models/tiny -p \"Once upon a time\" -n 100 --temp 0.8");
+    run->callback([&action, options, prompt, ids] {
+        options->has_prompt = prompt->count() > 0;
+        options->has_ids = ids->count() > 0;
+        action = [options] {
+            say_device(options->quiet);
+            return Run(*options).execute();
+        };
+    });
+}
+
+} // namespace lr::cli

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cpu/gemm/panel.h: rows of activations against a panel of weight rows: the loop that linear,
+// experts_gate_up and experts_down share.
+//
+// A result is the dot of two decoded rows times their factors (ops/operand.h); panel width, row
+// blocks and threads change nothing in it.
+#pragma once
+
+#include "core/function_ref.h"
+#include "cpu/gemm/operand_rows.h"
+
+#include <cstdint>
+
+namespace lr::cpu {
+
+// A run of weight rows [first, first + count).
+struct RowRun {
+    std::int64_t first = 0;
+    std::int64_t count = 0;
+};
+
+// Weight rows that a panel of a K-wide weight should hold: a multiple of 4, between 4 and 64, so
+// that the decoded panel stays in a core's L2 cache.
+std::int64_t panel_width(std::int64_t k);
+
+// y[i, j] of rows [first, first + count) of x and a panel of weight rows: run a, then run b (may be
+// empty). `values` is [count, a.count + b.count] f32, unrounded, valid during the call.
+using PanelSink = FunctionRef<void(std::int64_t first, std::int64_t count, const float* values)>;
+void multiply_panel(const ActivationRows& x, RowRun rows, const WeightRows& w, RowRun a, RowRun b,
+                    PanelSink sink);
+
+} // namespace lr::cpu

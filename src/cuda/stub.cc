@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The functions of cuda/ in a build without the CUDA toolkit: each says so.
+#include "core/check.h"
+#include "cuda/device.h"
+#include "cuda/norm/norm.h"
+#include "cuda/smoke.h"
+#include "cuda/stream.h"
+
+namespace lr::cuda {
+namespace {
+
+Failure no_cuda() {
+    return fail(Code::kUnsupported, "this build has no CUDA");
+}
+
+} // namespace
+
+Result<DeviceList> list_devices() {
+    return no_cuda();
+}
+
+Result<StreamOwner> StreamOwner::create() {
+    return no_cuda();
+}
+
+StreamOwner::~StreamOwner() = default;
+
+Status synchronize(Stream) {
+    return no_cuda();
+}
+
+Result<DeviceBuffer> DeviceBuffer::allocate(std::size_t) {
+    return no_cuda();
+}
+
+DeviceBuffer::~DeviceBuffer() {
+    LR_CHECK(data_ == nullptr);
+}
+
+Status DeviceBuffer::upload(const void*, Stream) {
+    return no_cuda();
+}
+
+Status DeviceBuffer::download(void*, Stream) const {
+    return no_cuda();
+}
+
+Status vector_add(const std::uint16_t*, const std::uint16_t*, std::uint16_t*, std::int64_t,
+                  Stream) {
+    return no_cuda();
+}
+
+Result<SmokeResult> run_smoke(int) {
+    return no_cuda();
+}
+
+Status embedding_lookup(const ops::EmbeddingLookupArgs&, Stream) {
+    return no_cuda();
+}
+
+} // namespace lr::cuda

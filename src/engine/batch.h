@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// engine/batch.h: from sequences to the device data of one step.
+//
+// Rows are packed in the order of the pieces; what is left of the bucket is padding: n_live rows
+// are live, slots, KV slots, row sequences and logit rows beyond are -1, unused sequences repeat
+// the last offset, unused chunks have length 0.
+#pragma once
+
+#include "graph/step.h"
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace lr::engine {
+
+// Which rows of a piece get logits.
+enum class Logits : std::uint8_t { kNone, kLast, kAll };
+
+struct BatchPiece {
+    std::span<const std::int32_t> tokens; // >= 1; exactly 1 in a decode step
+    std::int64_t position = 0;            // of the first token: tokens already in the state
+    std::int32_t slot = -1;
+    std::span<const std::int32_t> pages; // cover position + tokens
+    Logits logits = Logits::kLast;
+    float temperature = 0.0f;
+    std::uint64_t seed = 0;
+};
+
+// Rows of the logits output that belong to a piece: [first, first + count).
+struct LogitRange {
+    std::int64_t first = 0, count = 0;
+};
+
+// One step's inputs in one block of memory, laid out by the step.
+class InputBlock {
+  public:
+    explicit InputBlock(const graph::Step& step);
+
+    std::int64_t bytes() const { return bytes_; }
+    std::int64_t offset(graph::Input which) const {
+        return offset_[static_cast<std::size_t>(which)];
+    }
+
+    // Writes `bytes()` bytes at `block` (8-byte aligned). The pieces fit the step (checked).
+    std::vector<LogitRange> fill(std::byte* block, std::span<const BatchPiece> pieces) const;
+
+  private:
+    class Writer;
+    const graph::Step& step_;
+    std::array<std::int64_t, static_cast<std::size_t>(graph::Input::kCount)> offset_{};
+    std::int64_t bytes_ = 0;
+};
+
+} // namespace lr::engine

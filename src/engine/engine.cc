@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/engine.h"
+
+#include "core/clock.h"
+#include "engine/executor.h"
+#include "engine/sequences.h"
+#include "model/open.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace lr::engine {
+namespace {
+
+std::int64_t bucket(std::int64_t value, std::int64_t smallest) {
+    std::int64_t size = smallest;
+    while (size < value)
+        size *= 2;
+    return size;
+}
+
+// A step on its way: everything the worker needs, nothing it must look up by name.
+struct Job {
+    std::uint64_t ticket = 0;
+    Executable* executable = nullptr;
+    std::vector<std::byte> inputs;
+    std::vector<LogitRange> ranges;       // of each piece
+    std::vector<std::int32_t> sequences;  // index of each piece's sequence
+    std::vector<std::int32_t> take_last;  // decode rows whose token is the sequence's last
+    std::vector<std::int32_t> zero_slots; // first use of a slot
+    bool copy_logits = false;
+};
+
+} // namespace
+
+class Engine::Impl {
+  public:
+    Impl(const model::OpenModel& opened, const EngineOptions& options, Weights weights)
+        : opened(opened), options(options), weights(std::move(weights)), pool(options.threads),
+          executor(opened.model(), {}, step_options(options), this->weights, pool) {}
+
+    static graph::StepOptions step_options(const EngineOptions& options) {
+        return {.precision = options.precision,
+                .numerics = options.numerics,
+                .vocab_limit = options.vocab_limit};
+    }
+
+    graph::StepShape shape(graph::Phase phase, std::int64_t rows, std::int64_t sequences,
+                           std::int64_t logit_rows) const {
+        const std::int64_t pages = (kv_tokens() + ops::kKvPage - 1) / ops::kKvPage;
+        return {.phase = phase,
+                .rows = rows,
+                .sequences = sequences,
+                .logit_rows = logit_rows,
+                .context = options.context,
+                .slots = options.sequences,
+                .kv_pages = std::max<std::int64_t>(pages, options.sequences)};
+    }
+
+    std::int64_t kv_tokens() const {
+        if (options.kv_tokens > 0)
+            return options.kv_tokens;
+        const std::int64_t pages = (options.context + ops::kKvPage - 1) / ops::kKvPage;
+        return pages * ops::kKvPage * options.sequences;
+    }
+
+    Status allocate_states() {
+        LR_TRY_ASSIGN(Executable * smallest,
+                      executor.prepare(shape(graph::Phase::kDecode, 1, 1, 1)));
+        LR_TRY_ASSIGN(StateStore store, StateStore::allocate(smallest->step()));
+        states.emplace(std::move(store));
+        sequences.emplace(*states, options.context);
+        return {};
+    }
+
+    void start() {
+        worker = std::thread([this] { work(); });
+    }
+
+    ~Impl() {
+        {
+            const std::lock_guard lock(mutex);
+            stopping = true;
+        }
+        changed.notify_all();
+        if (worker.joinable())
+            worker.join();
+    }
+
+    Status check_piece(const StepInput& input, const Piece& piece) {
+        LR_TRY_ASSIGN(const Sequence* sequence, sequences->find(piece.sequence));
+        const bool decode = input.phase == graph::Phase::kDecode;
+        if (decode && piece.tokens.size() > 1)
+            return fail(Code::kInvalidArgument,
+                        "decode step: expected at most one token a sequence, got {}",
+                        piece.tokens.size());
+        if (piece.tokens.empty() && (!decode || !sequence->has_last))
+            return fail(Code::kInvalidArgument, "{} step: sequence {}: expected a token, got none",
+                        decode ? "decode" : "prefill", piece.sequence.index);
+        for (std::size_t i = 0; i < piece.tokens.size(); ++i)
+            if (piece.tokens[i] < 0 || piece.tokens[i] >= opened.config().vocab_size)
+                return fail(Code::kInvalidArgument, "token {}: expected an id in 0..{}, got {}", i,
+                            opened.config().vocab_size - 1, piece.tokens[i]);
+        if (!(piece.temperature >= 0.0f && piece.temperature <= 1e6f))
+            return fail(Code::kInvalidArgument, "temperature: expected 0..1e6, got {}",
+                        piece.temperature);
+        return {};
+    }
+
+    Status check_input(const StepInput& input) {
+        const auto count = std::ssize(input.pieces);
+        if (count < 1 || count > options.sequences)
+            return fail(Code::kInvalidArgument, "step: expected 1..{} pieces, got {}",
+                        options.sequences, count);
+        std::int64_t rows = 0;
+        for (const Piece& piece : input.pieces) {
+            LR_TRY(check_piece(input, piece));
+            rows += std::max<std::int64_t>(1, std::ssize(piece.tokens));
+            for (const Piece& other : input.pieces)
+                if (&other != &piece && other.sequence.index == piece.sequence.index)
+                    return fail(Code::kInvalidArgument, "step: sequence {} appears twice",
+                                piece.sequence.index);
+        }
+        if (input.phase == graph::Phase::kPrefill && rows > options.prefill_rows)
+            return fail(Code::kInvalidArgument,
+                        "prefill step: expected at most {} tokens, got {}; cut the prompt at a "
+                        "multiple of {}",
+                        options.prefill_rows, rows, ops::kGdnChunk);
+        return {};
+    }
+
+    Result<Executable*> executable_for(const StepInput& input) {
+        std::int64_t rows = 0, logit_rows = 0;
+        for (const Piece& piece : input.pieces) {
+            const std::int64_t tokens = std::max<std::int64_t>(1, std::ssize(piece.tokens));
+            rows += tokens;
+            logit_rows += piece.logits == Logits::kAll ? tokens : 1;
+        }
+        const std::int64_t batch = bucket(std::ssize(input.pieces), 1);
+        if (input.phase == graph::Phase::kDecode)
+            return executor.prepare(shape(input.phase, batch, batch, batch));
+        return executor.prepare(
+            shape(input.phase, bucket(rows, ops::kGdnChunk), batch, bucket(logit_rows, 1)));
+    }
+
+    Result<Ticket> submit(const StepInput& input) {
+        const std::lock_guard lock(mutex);
+        LR_TRY(check_input(input));
+        for (const Piece& piece : input.pieces) { // all or nothing: pages grown stay owned
+            LR_TRY_ASSIGN(Sequence * sequence, sequences->find(piece.sequence));
+            LR_TRY(
+                sequences->reserve(*sequence, std::max<std::int64_t>(1, std::ssize(piece.tokens))));
+        }
+        Job job;
+        job.ticket = next_ticket;
+        job.copy_logits = input.copy_logits;
+        LR_TRY_ASSIGN(job.executable, executable_for(input));
+        fill(input, job);
+        pending.push_back(std::move(job));
+        changed.notify_all();
+        return Ticket{next_ticket++};
+    }
+
+    // Nothing can fail any more: advances the sequences and writes the step's inputs.
+    void fill(const StepInput& input, Job& job) {
+        static constexpr std::int32_t kUnknown = 0; // the worker writes the drawn token
+        std::vector<BatchPiece> pieces;
+        for (const Piece& piece : input.pieces) {
+            Sequence& sequence = sequences->at(piece.sequence.index);
+            const bool last = piece.tokens.empty();
+            job.take_last.push_back(last ? 1 : 0);
+            job.sequences.push_back(piece.sequence.index);
+            if (sequence.fresh)
+                job.zero_slots.push_back(sequence.slot);
+            sequence.fresh = false;
+            pieces.push_back({.tokens = last ? std::span(&kUnknown, 1) : std::span(piece.tokens),
+                              .position = sequence.length,
+                              .slot = sequence.slot,
+                              .pages = sequence.pages,
+                              .logits = piece.logits,
+                              .temperature = piece.temperature,
+                              .seed = piece.seed});
+            sequence.length += std::ssize(pieces.back().tokens);
+            sequence.has_last = piece.logits != Logits::kNone;
+        }
+        job.inputs.resize(static_cast<std::size_t>(job.executable->inputs().bytes()));
+        job.ranges = job.executable->inputs().fill(job.inputs.data(), pieces);
+    }
+
+    void work() {
+        std::unique_lock lock(mutex);
+        while (true) {
+            changed.wait(lock, [this] { return stopping || !pending.empty(); });
+            if (stopping)
+                return;
+            Job job = std::move(pending.front());
+            pending.pop_front();
+            running_ticket = job.ticket;
+            place_last_tokens(job);
+            lock.unlock();
+            Result<StepOutput> output = run(job);
+            lock.lock();
+            running_ticket = 0;
+            if (output)
+                keep_last_tokens(job, *output);
+            finished.emplace(job.ticket, std::move(output));
+            changed.notify_all();
+        }
+    }
+
+    void place_last_tokens(Job& job) {
+        auto* ids = reinterpret_cast<std::int32_t*>(
+            job.inputs.data() + job.executable->inputs().offset(graph::Input::kTokenIds));
+        for (std::size_t i = 0; i < job.sequences.size(); ++i)
+            if (job.take_last[i])
+                ids[i] = std::max(0, sequences->at(job.sequences[i]).last_token);
+    }
+
+    void keep_last_tokens(const Job& job, const StepOutput& output) {
+        for (std::size_t i = 0; i < job.sequences.size(); ++i)
+            if (!output.pieces[i].tokens.empty())
+                sequences->at(job.sequences[i]).last_token = output.pieces[i].tokens.back();
+    }
+
+    Result<StepOutput> run(Job& job) {
+        for (std::int32_t slot : job.zero_slots)
+            states->zero_slot(slot);
+        const double start = monotonic_seconds();
+        LR_TRY(executor.run(*job.executable, job.inputs, *states));
+        StepOutput output;
+        output.seconds = monotonic_seconds() - start;
+        LR_TRY(opened.checkpoint->still_intact());
+        const graph::Step& step = job.executable->step();
+        const ConstView tokens = executor.tensor(*job.executable, step.tokens);
+        const ConstView status = executor.tensor(*job.executable, step.sample_status);
+        const ConstView logits = executor.tensor(*job.executable, step.logits);
+        for (const LogitRange& range : job.ranges) {
+            PieceOutput& piece = output.pieces.emplace_back();
+            for (std::int64_t r = range.first; r < range.first + range.count; ++r) {
+                piece.tokens.push_back(tokens.as<std::int32_t>()[r]);
+                piece.finite = piece.finite && status.as<std::int32_t>()[r] == 0;
+            }
+            if (job.copy_logits && range.count > 0) {
+                const auto* first = logits.row_as<float>(range.first);
+                piece.logits.assign(first, first + range.count * logits.shape[1]);
+            }
+        }
+        return output;
+    }
+
+    const model::OpenModel& opened;
+    EngineOptions options;
+    Weights weights;
+    ThreadPool pool;
+    Executor executor;
+    LoadReport report;
+
+    mutable std::mutex mutex; // guards all below
+    std::condition_variable changed;
+    std::optional<StateStore> states;
+    std::optional<SequenceTable> sequences;
+    std::deque<Job> pending;
+    std::uint64_t running_ticket = 0; // 0: none
+    bool stopping = false;
+    std::map<std::uint64_t, Result<StepOutput>> finished;
+    std::uint64_t next_ticket = 1;
+    std::thread worker;
+};
+
+namespace {
+
+Status check_options(const EngineOptions& options, const model::Config& config) {
+    if (options.context < 1 || options.context > config.max_positions)
+        return fail(Code::kInvalidArgument,
+                    "context: expected 1..{} (the model's max_position_embeddings), got {}",
+                    config.max_positions, options.context);
+    if (options.sequences < 1 || options.sequences > 65536)
+        return fail(Code::kInvalidArgument, "sequences: expected 1..65536, got {}",
+                    options.sequences);
+    if (options.prefill_rows < ops::kGdnChunk || options.prefill_rows % ops::kGdnChunk != 0)
+        return fail(Code::kInvalidArgument, "prefill rows: expected a multiple of {}, got {}",
+                    ops::kGdnChunk, options.prefill_rows);
+    if (options.vocab_limit < 0 || options.vocab_limit > config.vocab_size)
+        return fail(Code::kInvalidArgument,
+                    "tokenizer: {} ids are more than the model's {} vocabulary rows",
+                    options.vocab_limit, config.vocab_size);
+    return {};
+}
+
+} // namespace
+
+Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Engine::~Engine() = default;
+
+Result<std::unique_ptr<Engine>> Engine::load(const model::OpenModel& opened,
+                                             const EngineOptions& options) {
+    const double start = monotonic_seconds();
+    LR_TRY(check_options(options, opened.config()));
+    LR_TRY_ASSIGN(Weights weights, Weights::bind(opened, {}));
+    auto impl = std::make_unique<Impl>(opened, options, std::move(weights));
+    LR_TRY(impl->allocate_states());
+    const StateSizes& sizes = impl->states->sizes();
+    impl->report = {.seconds = monotonic_seconds() - start,
+                    .weight_bytes = impl->weights.bytes(),
+                    .state_bytes = sizes.total_bytes(),
+                    .slots = sizes.slots,
+                    .kv_pages = sizes.kv_pages,
+                    .threads = impl->pool.size()};
+    impl->start();
+    return std::unique_ptr<Engine>(new Engine(std::move(impl)));
+}
+
+const model::Config& Engine::config() const {
+    return impl_->opened.config();
+}
+const EngineOptions& Engine::options() const {
+    return impl_->options;
+}
+const LoadReport& Engine::report() const {
+    return impl_->report;
+}
+
+Result<SequenceId> Engine::open_sequence() {
+    const std::lock_guard lock(impl_->mutex);
+    return impl_->sequences->open();
+}
+
+Status Engine::close_sequence(SequenceId id) {
+    const std::lock_guard lock(impl_->mutex);
+    return impl_->sequences->close(id);
+}
+
+Result<std::int64_t> Engine::length(SequenceId id) const {
+    const std::lock_guard lock(impl_->mutex);
+    LR_TRY_ASSIGN(const Sequence* sequence, impl_->sequences->find(id));
+    return sequence->length;
+}
+
+Result<Ticket> Engine::submit(StepInput input) {
+    return impl_->submit(input);
+}
+
+Result<std::optional<StepOutput>> Engine::poll(Ticket ticket) {
+    const std::lock_guard lock(impl_->mutex);
+    const auto found = impl_->finished.find(ticket.number);
+    if (found != impl_->finished.end()) {
+        Result<StepOutput> output = std::move(found->second);
+        impl_->finished.erase(found);
+        if (!output)
+            return fail(std::move(output).error());
+        return std::optional<StepOutput>(std::move(*output));
+    }
+    const bool known = ticket.number >= 1 && ticket.number < impl_->next_ticket;
+    const bool waiting = std::any_of(impl_->pending.begin(), impl_->pending.end(),
+                                     [&](const Job& job) { return job.ticket == ticket.number; });
+    if (!known || (!waiting && ticket.number != impl_->running_ticket))
+        return fail(Code::kNotFound, "ticket {}: never given, or its result was taken",
+                    ticket.number);
+    return std::optional<StepOutput>();
+}
+
+Result<StepOutput> Engine::wait(Ticket ticket) {
+    while (true) {
+        LR_TRY_ASSIGN(std::optional<StepOutput> output, poll(ticket));
+        if (output)
+            return std::move(*output);
+        std::unique_lock lock(impl_->mutex);
+        impl_->changed.wait(lock, [&] { return impl_->finished.contains(ticket.number); });
+    }
+}
+
+Result<std::vector<std::byte>> Engine::read_state(SequenceId id, std::int32_t layer,
+                                                  graph::StateKind kind) {
+    std::unique_lock lock(impl_->mutex);
+    LR_TRY_ASSIGN(const Sequence* sequence, impl_->sequences->find(id));
+    impl_->changed.wait(lock, [&] { return impl_->pending.empty() && impl_->running_ticket == 0; });
+    if (layer < 0 || layer >= impl_->opened.config().layer_count())
+        return fail(Code::kInvalidArgument, "layer: expected 0..{}, got {}",
+                    impl_->opened.config().layer_count() - 1, layer);
+    return impl_->states->read(layer, kind, sequence->slot, sequence->pages, sequence->length);
+}
+
+} // namespace lr::engine

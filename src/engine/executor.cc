@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/executor.h"
+
+#include "core/check.h"
+
+#include <cstring>
+
+namespace lr::engine {
+
+Executable::Executable(graph::Step step)
+    : step_(std::move(step)), plan_(graph::reference_plan(step_)),
+      memory_(graph::plan_memory(step_, plan_)), inputs_(step_) {}
+
+Result<Executable*> Executor::prepare(const graph::StepShape& shape) {
+    for (const auto& executable : executables_)
+        if (executable->step().shape == shape)
+            return executable.get();
+    LR_TRY_ASSIGN(graph::Step step, graph::build_step(model_, shard_, shape, options_));
+    auto executable = std::make_unique<Executable>(std::move(step));
+    LR_TRY_ASSIGN(executable->input_memory_,
+                  Buffer::allocate(executable->inputs_.bytes(), "step inputs"));
+    executables_.push_back(std::move(executable));
+    return executables_.back().get();
+}
+
+Status Executor::bind(Executable& executable, StateStore& states) {
+    if (arena_.size() < executable.memory_.arena_bytes) {
+        arena_ = Buffer(); // the old one first: the two need not fit together
+        LR_TRY_ASSIGN(arena_, Buffer::allocate(executable.memory_.arena_bytes, "activations"));
+        ++arena_generation_;
+    }
+    if (executable.bound_to_arena_ == arena_generation_)
+        return {};
+    const graph::Step& step = executable.step_;
+    const TensorAddress address = [&](graph::TensorId id) -> std::byte* {
+        const graph::Tensor& tensor = step.tensors[static_cast<std::size_t>(id)];
+        switch (tensor.role) {
+        case graph::Role::kInput:
+            return executable.input_memory_.data() + executable.inputs_.offset(tensor.input);
+        case graph::Role::kWeight: // read-only; views of weights are never written
+            return const_cast<std::byte*>(weights_.data(tensor.entry));
+        case graph::Role::kState:
+            return states.data(tensor.layer, tensor.state);
+        case graph::Role::kActivation:
+        case graph::Role::kOutput:
+            break;
+        }
+        return arena_.data() + executable.memory_.offset[static_cast<std::size_t>(id)];
+    };
+    executable.bound_.clear();
+    for (const graph::Launch& launch : executable.plan_.launches)
+        for (std::int32_t node : launch.nodes)
+            executable.bound_.push_back(
+                bind_args(step, step.nodes[static_cast<std::size_t>(node)], address, weights_));
+    for (const ops::AnyArgs& args : executable.bound_)
+        LR_TRY(ops::check(args));
+    executable.bound_to_arena_ = arena_generation_;
+    return {};
+}
+
+Status Executor::run(Executable& executable, std::span<const std::byte> inputs,
+                     StateStore& states) {
+    LR_TRY(bind(executable, states));
+    LR_CHECK_EQ(static_cast<std::int64_t>(inputs.size()), executable.inputs_.bytes());
+    std::memcpy(executable.input_memory_.data(), inputs.data(), inputs.size());
+    for (const ops::AnyArgs& args : executable.bound_)
+        run_on_cpu(args, pool_);
+    return {};
+}
+
+ConstView Executor::tensor(const Executable& executable, graph::TensorId id) const {
+    const graph::Tensor& tensor = executable.step_.tensors[static_cast<std::size_t>(id)];
+    const std::int64_t offset = executable.memory_.offset[static_cast<std::size_t>(id)];
+    LR_CHECK_GE(offset, 0);
+    return {arena_.data() + offset, tensor.dtype, tensor.shape};
+}
+
+} // namespace lr::engine

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// engine/sequences.h: the sequences of an engine and what they hold. Not thread safe: the engine's
+// mutex guards it.
+#pragma once
+
+#include "engine/engine.h"
+#include "engine/state.h"
+
+namespace lr::engine {
+
+struct Sequence {
+    std::uint32_t generation = 0;
+    bool open = false;
+    bool fresh = true; // its slot has not been zeroed yet
+    std::int32_t slot = -1;
+    std::int64_t length = 0; // tokens submitted
+    std::vector<std::int32_t> pages = {};
+    bool has_last = false;       // a token was (or is being) drawn from its last row
+    std::int32_t last_token = 0; // drawn last; written by the step that drew it
+};
+
+class SequenceTable {
+  public:
+    SequenceTable(StateStore& states, std::int64_t context) : states_(states), context_(context) {}
+
+    Result<SequenceId> open();
+    Status close(SequenceId id);
+    // The open sequence behind an id, or an error that says why there is none.
+    Result<Sequence*> find(SequenceId id);
+    // Makes room for `tokens` more; nothing changes on an error.
+    Status reserve(Sequence& sequence, std::int64_t tokens);
+    Sequence& at(std::int32_t index) { return sequences_[static_cast<std::size_t>(index)]; }
+
+  private:
+    StateStore& states_;
+    std::int64_t context_;
+    std::vector<Sequence> sequences_;
+};
+
+} // namespace lr::engine

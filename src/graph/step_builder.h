@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// graph/step_builder.h: tensors and nodes under construction; what the paths of build_step share.
+#pragma once
+
+#include "graph/step.h"
+
+#include <map>
+#include <optional>
+#include <tuple>
+
+namespace lr::graph {
+
+// An activation ready for a product: plain, or codes with their scale.
+struct Operand {
+    ConstView x;
+    ConstView scale;
+};
+
+class StepBuilder {
+  public:
+    StepBuilder(const model::Model& model, const model::Shard& shard, const StepShape& shape,
+                const StepOptions& options);
+
+    const model::Config& config() const { return model_.config(); }
+    // The entry whose rows make the logits: the embedding's where they are tied.
+    std::string_view lm_head_name() const { return model_.tied() ? "embed_tokens" : "lm_head"; }
+    const StepShape& shape() const { return step_.shape; }
+    const StepOptions& options() const { return step_.options; }
+    const model::Shard& shard() const { return step_.shard; }
+
+    // bf16, or f32 where precision turns roundings off.
+    DType act() const { return act_; }
+
+    // Opens "L<layer>" (or "pro", "epi" with layer -1). close_scope sorts its nodes by number.
+    void open_scope(std::string name, std::int32_t layer);
+    void close_scope();
+
+    ConstView input(Input which);
+    View activation(std::string_view name, DType dtype, Shape shape);
+    View output(std::string_view name, DType dtype, Shape shape, TensorId& id);
+    View state(StateKind kind, DType dtype, Shape shape);
+    // A weight of the scope's layer ("linear_attn.norm"), or of the model when layer is -1.
+    ConstView vector(std::string_view name);
+    ops::Weight weight(std::string_view name);
+
+    // Appends a node. `name` may hold one "{}" for the format part.
+    Node& node(std::int32_t number, std::string name, ops::AnyArgs args, Lane lane = Lane::kMain);
+
+    // Adds up the ranks' partial rows in place as node `number`: an alias with one rank.
+    void all_reduce(std::int32_t number, std::string name, View rows, std::int32_t ranks);
+
+    // Quantises x [n,K] the way weights of this format want it (node `number`, "<base>_fp8_quant"),
+    // or passes it through. A second quantisation of one tensor to one format reuses the first.
+    Operand quantise(std::int32_t number, std::string_view base, ConstView x,
+                     ops::WeightFormat weights, Lane lane = Lane::kMain);
+    // y [n,N] = operand W^T as node `number`, "<base>_fp8_gemm"; y in the act dtype.
+    View linear(std::int32_t number, std::string_view base, const Operand& x, const ops::Weight& w,
+                std::string_view y_name, Lane lane = Lane::kMain);
+    // "fp8_gemm", "fp4_gemm", "bf16_gemm", "w8a16_gemm", "w4a16_gemm".
+    std::string gemm_suffix(ops::WeightFormat weights) const;
+    // Codes and scale that a producer of [rows, width] writes for weights of this format.
+    struct Codes {
+        View x, scale;
+    };
+    Codes codes(std::string_view name, std::int64_t rows, std::int64_t width,
+                ops::WeightFormat weights);
+    bool quantises(ops::WeightFormat weights) const;
+
+    // Derives uses, costs and edges, and checks every op's shape contract.
+    Result<Step> finish();
+
+    void set_logits(TensorId id) { step_.logits = id; }
+    void set_tokens(TensorId tokens, TensorId status) {
+        step_.tokens = tokens;
+        step_.sample_status = status;
+    }
+
+  private:
+    TensorId add_tensor(Tensor tensor);
+    std::string scoped(std::string_view name) const;
+    TensorId weight_tensor(std::string_view name);
+    Status finish_node(Node& node);
+    void add_edges();
+
+    const model::Model& model_;
+    DType act_;
+    Step step_;
+    std::string scope_;
+    std::int32_t layer_ = -1;
+    std::size_t scope_first_node_ = 0;
+    std::map<std::string, TensorId, std::less<>> weights_;
+    // (tensor, offset, format) -> its codes and the node that made them
+    using QuantKey = std::tuple<TensorId, std::int64_t, ops::WeightFormat>;
+    struct QuantEntry {
+        Operand operand;
+        std::string node_id;
+    };
+    std::map<QuantKey, QuantEntry> quantised_;
+};
+
+// The parts of a step, in order.
+ConstView build_prologue(StepBuilder& builder); // -> embedded rows [n,D]
+// What a layer hands to the next.
+struct LayerIo {
+    ConstView x;            // [n,D], this rank's partial sum where ranks > 1
+    ConstView residual;     // [n,D], absent before the first layer
+    std::int32_t ranks = 1; // ranks whose x must be added
+};
+LayerIo build_layer(StepBuilder& builder, std::int32_t layer, const LayerIo& in);
+void build_epilogue(StepBuilder& builder, const LayerIo& in);
+
+// Second norm's output, residual and number -> the layer's feed-forward half.
+LayerIo build_feed_forward(StepBuilder& builder, ConstView m, ConstView residual,
+                           std::int32_t norm_number);
+
+} // namespace lr::graph

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/experts/routing_indices.h"
+
+namespace lr::ops {
+
+Status check(const RoutingIndicesArgs& args) {
+    ShapeCheck check("routing_indices");
+    Dim n("n"), k("K"), local("L"), rows("rows");
+    check.match("ids", args.ids, {n, k}, {DType::kI32});
+    check.match_optional("n_live", args.n_live, {1}, {DType::kI32});
+    check.match("counts", args.counts, {local}, {DType::kI32});
+    check.match("start", args.start, {local}, {DType::kI32});
+    check.match("end", args.end, {local}, {DType::kI32});
+    check.match("row_map", args.row_map, {rows}, {DType::kI32});
+    if (check.status().ok())
+        check.match("row_of", args.row_of, {n.value() * k.value()}, {DType::kI32});
+    check.require(args.align >= 1, fmt::format("align: expected >= 1, got {}", args.align));
+    check.require(args.first_expert >= 0,
+                  fmt::format("first_expert: expected >= 0, got {}", args.first_expert));
+    return check.status();
+}
+
+Cost cost(const RoutingIndicesArgs& args) {
+    Cost cost;
+    cost.read_bytes = bytes_of(args.ids) + bytes_of(args.n_live);
+    cost.write_bytes = bytes_of(args.counts) + bytes_of(args.start) + bytes_of(args.end) +
+                       bytes_of(args.row_map) + bytes_of(args.row_of);
+    return cost;
+}
+
+} // namespace lr::ops

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "text/byte_level.h"
+
+#include "text/unicode.h"
+
+#include <array>
+
+namespace lr::text {
+
+namespace {
+
+constexpr bool stands_for_itself(int byte) {
+    return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
+}
+
+constexpr int kFirstStandIn = 0x100;
+constexpr int kStandIns = 68;
+
+struct Alphabet {
+    std::array<char32_t, 256> character{};
+    std::array<int, kFirstStandIn + kStandIns> byte{}; // by code point; -1 outside the alphabet
+};
+
+constexpr Alphabet make_alphabet() {
+    Alphabet alphabet;
+    for (int& byte : alphabet.byte)
+        byte = -1;
+    int stand_in = kFirstStandIn;
+    for (int byte = 0; byte < 256; ++byte) {
+        const int character = stands_for_itself(byte) ? byte : stand_in++;
+        alphabet.character[static_cast<std::size_t>(byte)] = static_cast<char32_t>(character);
+        alphabet.byte[static_cast<std::size_t>(character)] = byte;
+    }
+    return alphabet;
+}
+constexpr Alphabet kAlphabet = make_alphabet();
+
+} // namespace
+
+std::optional<std::string> bytes_of_token(std::string_view token) {
+    std::string bytes;
+    bytes.reserve(token.size());
+    while (!token.empty()) {
+        const Utf8Step step = step_utf8(token);
+        if (step.code_point >= kAlphabet.byte.size() || kAlphabet.byte[step.code_point] < 0)
+            return std::nullopt;
+        bytes += static_cast<char>(kAlphabet.byte[step.code_point]);
+        token.remove_prefix(static_cast<std::size_t>(step.length));
+    }
+    return bytes;
+}
+
+std::string token_of_bytes(std::string_view bytes) {
+    std::string token;
+    for (char c : bytes)
+        append_utf8(token, kAlphabet.character[static_cast<unsigned char>(c)]);
+    return token;
+}
+
+} // namespace lr::text

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A random model on disk, made once for a test binary, and an engine on it.
+#pragma once
+
+#include "engine/engine.h"
+#include "model/open.h"
+#include "model/synth.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+namespace lr::engine {
+
+inline std::string source_path(const std::string& relative) {
+    return std::string(LR_SOURCE_DIR) + "/" + relative;
+}
+
+// Folder of the synthetic checkpoint for tests/goldens/<name>/config.json.
+inline std::string synthetic_model(const std::string& name,
+                                   model::WeightFormat format = model::WeightFormat::kPlain) {
+    static std::map<std::string, std::string> made;
+    const std::string key = name + std::string(numerics::weight_format_name(format));
+    if (const auto found = made.find(key); found != made.end())
+        return found->second;
+    const std::string folder =
+        testing::TempDir() + "liverow-engine-" + key + "-" + std::to_string(::getpid());
+    const std::string path = source_path("tests/goldens/" + name + "/config.json");
+    const auto text = model::read_text_file(path);
+    EXPECT_TRUE(text) << (text ? "" : text.error().message());
+    const auto json = parse_json(*text, path);
+    const auto config = model::parse_config(*json, path);
+    EXPECT_TRUE(config) << (config ? "" : config.error().message());
+    ThreadPool pool(1);
+    model::SynthOptions options;
+    options.format = format;
+    options.seed = 1;
+    options.overwrite = true;
+    const auto report = model::synth_checkpoint(folder, *config, options, pool);
+    EXPECT_TRUE(report) << (report ? "" : report.error().message());
+    return made[key] = folder;
+}
+
+// Removes the synthetic checkpoints when the binary ends.
+class RemoveModels : public testing::Environment {
+  public:
+    void TearDown() override {
+        for (const auto& entry : std::filesystem::directory_iterator(testing::TempDir()))
+            if (entry.path().filename().string().starts_with("liverow-engine-") &&
+                entry.path().filename().string().ends_with("-" + std::to_string(::getpid())))
+                std::filesystem::remove_all(entry.path());
+    }
+};
+
+struct Loaded {
+    std::unique_ptr<model::OpenModel> opened;
+    std::unique_ptr<Engine> engine;
+};
+
+inline Loaded load_engine(const std::string& folder, EngineOptions options) {
+    Loaded loaded;
+    auto opened = model::open_model(folder);
+    EXPECT_TRUE(opened) << (opened ? "" : opened.error().message());
+    loaded.opened = std::make_unique<model::OpenModel>(std::move(*opened));
+    auto engine = Engine::load(*loaded.opened, options);
+    EXPECT_TRUE(engine) << (engine ? "" : engine.error().message());
+    loaded.engine = std::move(*engine);
+    return loaded;
+}
+
+inline std::vector<std::int32_t> some_ids(std::int64_t count, std::int64_t vocab,
+                                          std::uint64_t seed) {
+    std::vector<std::int32_t> ids;
+    const numerics::CounterRng rng("ids", seed);
+    for (std::int64_t i = 0; i < count; ++i)
+        ids.push_back(static_cast<std::int32_t>(rng.bits(static_cast<std::uint64_t>(i)) %
+                                                static_cast<std::uint64_t>(vocab)));
+    return ids;
+}
+
+// Runs one step and returns its output; the test fails on an error.
+inline StepOutput step(Engine& engine, StepInput input) {
+    const auto ticket = engine.submit(std::move(input));
+    EXPECT_TRUE(ticket) << (ticket ? "" : ticket.error().message());
+    if (!ticket)
+        return {};
+    auto output = engine.wait(*ticket);
+    EXPECT_TRUE(output) << (output ? "" : output.error().message());
+    return output ? std::move(*output) : StepOutput{};
+}
+
+// Appends tokens by one prefill step; logits of the last row, or of all.
+inline std::vector<float> prefill(Engine& engine, SequenceId id, std::vector<std::int32_t> tokens,
+                                  Logits logits = Logits::kLast) {
+    StepInput input{.phase = graph::Phase::kPrefill, .copy_logits = true};
+    input.pieces.push_back({.sequence = id, .tokens = std::move(tokens), .logits = logits});
+    StepOutput output = step(engine, std::move(input));
+    return output.pieces.empty() ? std::vector<float>() : output.pieces[0].logits;
+}
+
+inline std::vector<float> decode(Engine& engine, SequenceId id, std::int32_t token) {
+    StepInput input{.phase = graph::Phase::kDecode, .copy_logits = true};
+    input.pieces.push_back({.sequence = id, .tokens = {token}});
+    StepOutput output = step(engine, std::move(input));
+    return output.pieces.empty() ? std::vector<float>() : output.pieces[0].logits;
+}
+
+// Largest |a - b| over the standard deviation of b.
+inline double relative_difference(const std::vector<float>& a, const std::vector<float>& b) {
+    EXPECT_EQ(a.size(), b.size());
+    double mean = 0, square = 0, worst = 0;
+    for (std::size_t i = 0; i < b.size(); ++i) {
+        mean += b[i];
+        square += static_cast<double>(b[i]) * b[i];
+        const double difference = std::abs(static_cast<double>(a[i]) - b[i]);
+        worst = std::isnan(difference) ? INFINITY : std::max(worst, difference);
+    }
+    const auto n = static_cast<double>(b.size());
+    return worst / std::sqrt(square / n - mean / n * mean / n);
+}
+
+} // namespace lr::engine

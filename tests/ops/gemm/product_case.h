@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// tests/ops/gemm/product_case.h: random operands of a matrix product in every format, and two
+// oracles of one element of the product: its definition in f32, addition by addition, and its value
+// in double. Codes are decoded by arithmetic here, not by the tables of numerics/.
+#pragma once
+
+#include "ops/operand.h"
+#include "tests/ops/guarded_tensor.h"
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <vector>
+
+namespace lr::ops {
+
+inline float e4m3_value(int code) {
+    const int exponent = code >> 3 & 15;
+    const int mantissa = code & 7;
+    const double magnitude =
+        exponent == 0 ? std::ldexp(mantissa, -9) : std::ldexp(8 + mantissa, exponent - 10);
+    return static_cast<float>(code & 0x80 ? -magnitude : magnitude);
+}
+
+inline float e2m1_value(int code) {
+    constexpr std::array<double, 8> kValues = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+    const double magnitude = kValues[static_cast<std::size_t>(code & 7)];
+    return static_cast<float>(code & 8 ? -magnitude : magnitude);
+}
+
+inline int e2m1_code(View view, std::int64_t row, std::int64_t column) {
+    return view.row_as<std::uint8_t>(row)[column / 2] >> (column % 2 * 4) & 0xF;
+}
+
+// Random codes (no NaN) of an e4m3 or e2m1 tensor, or normal values of a float one.
+inline void randomize(GuardedTensor& tensor, std::mt19937& random) {
+    const View view = tensor.view();
+    std::normal_distribution<double> normal;
+    const auto rows = view.rows();
+    for (std::int64_t i = 0; i < rows; ++i)
+        for (std::int64_t j = 0; j < view.shape.row_count(); ++j) {
+            if (view.dtype == DType::kE2M1) {
+                if (j % 2 == 0)
+                    view.row_as<std::uint8_t>(i)[j / 2] = static_cast<std::uint8_t>(random());
+            } else if (view.dtype == DType::kE4M3) {
+                const auto code = static_cast<std::uint8_t>(random());
+                tensor.set(i * view.shape.row_count() + j, (code & 0x7F) == 0x7F ? 0 : code);
+            } else {
+                tensor.set(i * view.shape.row_count() + j, normal(random));
+            }
+        }
+}
+
+// Positive scales: e4m3 codes of 0.5 .. 4, else numbers of 2^-8 .. 2^-6.
+inline void randomize_scales(GuardedTensor& tensor, std::mt19937& random) {
+    std::uniform_real_distribution<double> uniform(0x1p-8, 0x1p-6);
+    for (std::int64_t i = 0; i < tensor.count(); ++i)
+        tensor.set(i, tensor.view().dtype == DType::kE4M3 ? 0x30 + random() % 24 : uniform(random));
+}
+
+inline float scale_value(GuardedTensor& scale, std::int64_t i) {
+    const double value = scale.at(i);
+    return scale.view().dtype == DType::kE4M3 ? e4m3_value(static_cast<int>(value))
+                                              : static_cast<float>(value);
+}
+
+// One row as a dot reads it, what multiplies the dot, and per-128 scales that are applied apart.
+struct OperandRow {
+    std::vector<float> values;
+    float factor = 1.0f;
+    std::vector<float> block_scales = {};
+};
+
+class ActivationCase {
+  public:
+    ActivationCase(ActivationFormat format, DType plain, std::int64_t n, std::int64_t k,
+                   unsigned seed)
+        : format_(format), x_(x_dtype(format, plain), {n, k}),
+          scale_(format == ActivationFormat::kNvfp4 ? DType::kE4M3 : DType::kF32,
+                 format == ActivationFormat::kFp8Token   ? Shape{n}
+                 : format == ActivationFormat::kFp8Group ? Shape{n, (k + 127) / 128}
+                                                         : Shape{n, k / 16}) {
+        std::mt19937 random(seed);
+        randomize(x_, random);
+        randomize_scales(scale_, random);
+    }
+
+    ConstView x() { return x_; }
+    ConstView scale() {
+        const bool none =
+            format_ == ActivationFormat::kPlain || format_ == ActivationFormat::kFp8Static;
+        return none ? ConstView() : ConstView(scale_);
+    }
+    float global() const {
+        return format_ == ActivationFormat::kNvfp4 || format_ == ActivationFormat::kFp8Static
+                   ? 0.0123f
+                   : 1.0f;
+    }
+    GuardedTensor& data() { return x_; }
+    GuardedTensor& scales() { return scale_; }
+
+    OperandRow row(std::int64_t i) {
+        const std::int64_t k = x_.view().shape[1];
+        OperandRow row{.values = std::vector<float>(static_cast<std::size_t>(k))};
+        for (std::int64_t c = 0; c < k; ++c) {
+            float& value = row.values[static_cast<std::size_t>(c)];
+            if (format_ == ActivationFormat::kNvfp4)
+                value =
+                    e2m1_value(e2m1_code(x_, i, c)) * scale_value(scale_, i * (k / 16) + c / 16);
+            else if (format_ == ActivationFormat::kPlain)
+                value = static_cast<float>(x_.at(i * k + c));
+            else
+                value = e4m3_value(static_cast<int>(x_.at(i * k + c)));
+        }
+        row.factor = format_ == ActivationFormat::kFp8Token ? scale_value(scale_, i) : global();
+        if (format_ == ActivationFormat::kFp8Group)
+            for (std::int64_t b = 0; b < (k + 127) / 128; ++b)
+                row.block_scales.push_back(scale_value(scale_, i * ((k + 127) / 128) + b));
+        return row;
+    }
+
+  private:
+    static DType x_dtype(ActivationFormat format, DType plain) {
+        if (format == ActivationFormat::kPlain)
+            return plain;
+        return format == ActivationFormat::kNvfp4 ? DType::kE2M1 : DType::kE4M3;
+    }
+    ActivationFormat format_;
+    GuardedTensor x_, scale_;
+};
+
+// A weight of `experts` x parts; experts == 0 is a rank-2 weight.
+class WeightCase {
+  public:
+    WeightCase(WeightFormat format, DType plain, std::int64_t experts,
+               std::vector<std::int64_t> part_rows, std::int64_t k, unsigned seed,
+               DType scale_dtype = DType::kBF16)
+        : part_rows_(std::move(part_rows)), k_(k) {
+        std::mt19937 random(seed);
+        std::int64_t rows = 0;
+        for (std::int64_t part : part_rows_)
+            rows += part;
+        for (std::int64_t e = 0; e < std::max<std::int64_t>(experts, 1); ++e)
+            for (std::int64_t part : part_rows_)
+                add_part(format, plain, part, random, scale_dtype);
+        weight_.format = format;
+        weight_.dtype = format == WeightFormat::kPlain   ? plain
+                        : format == WeightFormat::kNvfp4 ? DType::kE2M1
+                                                         : DType::kE4M3;
+        weight_.shape = experts == 0 ? Shape{rows, k} : Shape{experts, rows, k};
+        weight_.parts = parts_;
+    }
+
+    const Weight& weight() const { return weight_; }
+    std::vector<WeightPart>& parts() { return parts_; }
+    GuardedTensor& data(std::size_t part) { return *data_[part]; }
+
+    // Row j of expert e; `apart`: fp8_block scales stay outside the values.
+    OperandRow row(std::int64_t e, std::int64_t j, bool apart) {
+        auto part = static_cast<std::size_t>(e) * part_rows_.size();
+        for (std::size_t p = 0; j >= part_rows_[p]; ++p, ++part)
+            j -= part_rows_[p];
+        GuardedTensor& data = *data_[part];
+        GuardedTensor& scale = *scale_[part];
+        const std::int64_t blocks = (k_ + 127) / 128;
+        OperandRow row{.values = std::vector<float>(static_cast<std::size_t>(k_))};
+        for (std::int64_t c = 0; c < k_; ++c) {
+            float& value = row.values[static_cast<std::size_t>(c)];
+            if (weight_.format == WeightFormat::kNvfp4)
+                value =
+                    e2m1_value(e2m1_code(data, j, c)) * scale_value(scale, j * (k_ / 16) + c / 16);
+            else if (weight_.format == WeightFormat::kPlain)
+                value = static_cast<float>(data.at(j * k_ + c));
+            else
+                value = e4m3_value(static_cast<int>(data.at(j * k_ + c)));
+            if (weight_.format == WeightFormat::kFp8Block && !apart)
+                value *= scale_value(scale, j / 128 * blocks + c / 128);
+        }
+        if (weight_.format == WeightFormat::kFp8Channel)
+            row.factor = scale_value(scale, j);
+        else if (weight_.format != WeightFormat::kPlain &&
+                 weight_.format != WeightFormat::kFp8Block)
+            row.factor = parts_[part].global;
+        if (weight_.format == WeightFormat::kFp8Block && apart)
+            for (std::int64_t b = 0; b < blocks; ++b)
+                row.block_scales.push_back(scale_value(scale, j / 128 * blocks + b));
+        return row;
+    }
+
+  private:
+    void add_part(WeightFormat format, DType plain, std::int64_t rows, std::mt19937& random,
+                  DType scale_dtype) {
+        const DType dtype = format == WeightFormat::kPlain   ? plain
+                            : format == WeightFormat::kNvfp4 ? DType::kE2M1
+                                                             : DType::kE4M3;
+        data_.push_back(std::make_unique<GuardedTensor>(dtype, Shape{rows, k_}));
+        randomize(*data_.back(), random);
+        const Shape shape = format == WeightFormat::kFp8Block
+                                ? Shape{(rows + 127) / 128, (k_ + 127) / 128}
+                            : format == WeightFormat::kNvfp4 ? Shape{rows, k_ / 16}
+                                                             : Shape{rows};
+        scale_.push_back(std::make_unique<GuardedTensor>(
+            format == WeightFormat::kNvfp4 ? DType::kE4M3 : scale_dtype, shape));
+        randomize_scales(*scale_.back(), random);
+        const bool scaled = format == WeightFormat::kFp8Block ||
+                            format == WeightFormat::kFp8Channel || format == WeightFormat::kNvfp4;
+        const bool global = format == WeightFormat::kFp8Tensor || format == WeightFormat::kNvfp4;
+        WeightPart part;
+        part.data = *data_.back();
+        part.scale = scaled ? ConstView(*scale_.back()) : ConstView();
+        part.global = global ? 0.01f + 0.003f * static_cast<float>(parts_.size()) : 1.0f;
+        parts_.push_back(part);
+    }
+
+    std::vector<std::int64_t> part_rows_;
+    std::int64_t k_;
+    std::vector<std::unique_ptr<GuardedTensor>> data_, scale_;
+    std::vector<WeightPart> parts_;
+    Weight weight_;
+};
+
+inline float plain_dot(const float* x, const float* w, std::int64_t count) {
+    std::array<float, 16> lanes{};
+    for (std::int64_t k = 0; k < count; ++k) {
+        const volatile float product = x[k] * w[k];
+        lanes[static_cast<std::size_t>(k % 16)] += product;
+    }
+    for (std::size_t width = 8; width > 0; width /= 2)
+        for (std::size_t lane = 0; lane < width; ++lane)
+            lanes[lane] += lanes[lane + width];
+    return lanes[0];
+}
+
+// The definition (ops/operand.h), in f32.
+inline float product_f32(const OperandRow& x, const OperandRow& w) {
+    const auto k = static_cast<std::int64_t>(x.values.size());
+    if (x.block_scales.empty())
+        return plain_dot(x.values.data(), w.values.data(), k) * (x.factor * w.factor);
+    float sum = 0;
+    for (std::int64_t first = 0; first < k; first += 128) {
+        const auto block = static_cast<std::size_t>(first / 128);
+        const volatile float term = plain_dot(x.values.data() + first, w.values.data() + first,
+                                              std::min<std::int64_t>(128, k - first)) *
+                                    (x.block_scales[block] * w.block_scales[block]);
+        sum += term;
+    }
+    return sum;
+}
+
+// The value in double, and a bound on the error of product_f32: of a sum of K terms in 16 lanes,
+// each term meets 1 rounding of its product, ceil(K/16) of its lane, 4 of the fold, at most 3 of
+// scales and one addition per block of 128; each is 2^-24 of no more than the sum of magnitudes.
+struct Exact {
+    double value = 0;
+    double bound = 0;
+};
+inline Exact product_exact(const OperandRow& x, const OperandRow& w) {
+    Exact exact;
+    double magnitudes = 0;
+    const double factor = static_cast<double>(x.factor) * w.factor;
+    for (std::size_t k = 0; k < x.values.size(); ++k) {
+        double term = static_cast<double>(x.values[k]) * w.values[k] * factor;
+        if (!x.block_scales.empty())
+            term *= static_cast<double>(x.block_scales[k / 128]) * w.block_scales[k / 128];
+        exact.value += term;
+        magnitudes += std::abs(term);
+    }
+    const auto k = static_cast<double>(x.values.size());
+    exact.bound = (1 + std::ceil(k / 16) + 4 + 3 + std::ceil(k / 128)) * 0x1p-24 * magnitudes;
+    return exact;
+}
+
+} // namespace lr::ops
