@@ -4,20 +4,20 @@
 namespace lr::checkpoint {
 namespace {
 
-bool is_fp8(WeightFormat format) {
-    return format == WeightFormat::kFp8Block || format == WeightFormat::kFp8Channel ||
-           format == WeightFormat::kFp8Tensor;
+bool is_fp8(StoredFormat format) {
+    return format == StoredFormat::kFp8Block || format == StoredFormat::kFp8Channel ||
+           format == StoredFormat::kFp8Tensor;
 }
 
-bool method_allows(const QuantizationConfig& declared, WeightFormat format) {
-    if (format == WeightFormat::kPlain)
+bool method_allows(const QuantizationConfig& declared, StoredFormat format) {
+    if (format == StoredFormat::kPlain)
         return true;
     if (declared.method == "fp8")
-        return declared.block ? format == WeightFormat::kFp8Block : is_fp8(format);
+        return declared.block ? format == StoredFormat::kFp8Block : is_fp8(format);
     if (declared.method == "modelopt")
-        return format == WeightFormat::kNvfp4ModelOpt || is_fp8(format);
+        return format == StoredFormat::kNvfp4ModelOpt || is_fp8(format);
     if (declared.method == "compressed-tensors")
-        return format == WeightFormat::kNvfp4Compressed || is_fp8(format);
+        return format == StoredFormat::kNvfp4Compressed || is_fp8(format);
     return false;
 }
 
@@ -64,22 +64,22 @@ Result<std::optional<QuantizationConfig>> read_quantization_config(const JsonCur
 
 std::vector<std::string>
 quantization_disagreements(const std::optional<QuantizationConfig>& declared,
-                           const std::map<WeightFormat, std::int64_t>& found) {
+                           const std::map<StoredFormat, std::int64_t>& found) {
     std::vector<std::string> sentences;
     std::int64_t quantized = 0;
     for (const auto& [format, count] : found) {
-        if (format == WeightFormat::kPlain || count == 0)
+        if (format == StoredFormat::kPlain || count == 0)
             continue;
         quantized += count;
         if (!declared)
             sentences.push_back(
                 fmt::format("config.json declares no quantization, but {} weights are stored as {}",
-                            count, weight_format_name(format)));
+                            count, stored_format_name(format)));
         else if (!method_allows(*declared, format))
             sentences.push_back(fmt::format(
                 "config.json declares quantization '{}'{}, but {} weights are stored as {}",
                 declared->method, declared->block ? " in blocks" : "", count,
-                weight_format_name(format)));
+                stored_format_name(format)));
     }
     if (declared && quantized == 0)
         sentences.push_back(

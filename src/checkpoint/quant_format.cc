@@ -69,7 +69,7 @@ Result<StoredWeight> detect_fp8_block(const TensorInfo& weight, const TensorInfo
     LR_TRY(check_tensor(scale, {DType::kF32, DType::kBF16}, "BF16 or F32",
                         block_shape(weight.shape, kBlock, kBlock),
                         fmt::format("128x128 blocks of {}", weight.shape.to_string())));
-    return StoredWeight{WeightFormat::kFp8Block, weight.shape, &weight, &scale};
+    return StoredWeight{StoredFormat::kFp8Block, weight.shape, &weight, &scale};
 }
 
 Result<StoredWeight> detect_fp8(std::string_view base, const WeightSiblings& s) {
@@ -88,14 +88,14 @@ Result<StoredWeight> detect_fp8(std::string_view base, const WeightSiblings& s) 
     if (weight.shape.rank() == 2 && (scale.shape == Shape{rows, 1} || scale.shape == Shape{rows})) {
         LR_TRY(check_tensor(scale, {DType::kF32, DType::kBF16}, "BF16 or F32", scale.shape, ""));
         return StoredWeight{
-            WeightFormat::kFp8Channel, weight.shape, &weight, &scale, nullptr, s.input_scale};
+            StoredFormat::kFp8Channel, weight.shape, &weight, &scale, nullptr, s.input_scale};
     }
     if (scale.shape == block_shape(weight.shape, kBlock, kBlock))
         return detect_fp8_block(weight, scale);
     if (scale.shape.count() == 1) {
         LR_TRY(check_one_value(scale));
         return StoredWeight{
-            WeightFormat::kFp8Tensor, weight.shape, &weight, &scale, nullptr, s.input_scale};
+            StoredFormat::kFp8Tensor, weight.shape, &weight, &scale, nullptr, s.input_scale};
     }
     return fail(Code::kInvalidFile,
                 "tensor '{}': expected a scale of {} per channel, {} per 128x128 block or one "
@@ -107,11 +107,11 @@ Result<StoredWeight> detect_fp8(std::string_view base, const WeightSiblings& s) 
 
 // ModelOpt and compressed-tensors differ in names, and in the direction of the global scale.
 Result<StoredWeight> detect_nvfp4(std::string_view base, const WeightSiblings& s,
-                                  WeightFormat format, const TensorInfo* codes,
+                                  StoredFormat format, const TensorInfo* codes,
                                   const TensorInfo* global, const TensorInfo* input) {
     if (s.weight_scale == nullptr || global == nullptr || s.weight_scale_inv != nullptr)
         return contradiction(base, s,
-                             format == WeightFormat::kNvfp4Compressed
+                             format == StoredFormat::kNvfp4Compressed
                                  ? "weight_packed with weight_scale and weight_global_scale"
                                  : "a U8 weight with weight_scale and weight_scale_2");
     if (!has_dtype(*codes, {DType::kU8}) || codes->shape.rank() < 2)
@@ -130,19 +130,19 @@ Result<StoredWeight> detect_nvfp4(std::string_view base, const WeightSiblings& s
 
 } // namespace
 
-std::string_view weight_format_name(WeightFormat format) {
+std::string_view stored_format_name(StoredFormat format) {
     switch (format) {
-    case WeightFormat::kPlain:
+    case StoredFormat::kPlain:
         return "plain";
-    case WeightFormat::kFp8Block:
+    case StoredFormat::kFp8Block:
         return "fp8-block";
-    case WeightFormat::kFp8Channel:
+    case StoredFormat::kFp8Channel:
         return "fp8-channel";
-    case WeightFormat::kFp8Tensor:
+    case StoredFormat::kFp8Tensor:
         return "fp8-tensor";
-    case WeightFormat::kNvfp4ModelOpt:
+    case StoredFormat::kNvfp4ModelOpt:
         return "nvfp4-modelopt";
-    case WeightFormat::kNvfp4Compressed:
+    case StoredFormat::kNvfp4Compressed:
         return "nvfp4-compressed";
     }
     return "unknown";
@@ -173,11 +173,11 @@ Result<StoredWeight> detect_format(std::string_view base, const WeightSiblings& 
     if (s.weight_packed != nullptr) {
         if (s.weight != nullptr || s.weight_scale_2 != nullptr)
             return contradiction(base, s, "weight_packed without weight and weight_scale_2");
-        return detect_nvfp4(base, s, WeightFormat::kNvfp4Compressed, s.weight_packed,
+        return detect_nvfp4(base, s, StoredFormat::kNvfp4Compressed, s.weight_packed,
                             s.weight_global_scale, s.input_global_scale);
     }
     if (has_dtype(*s.weight, {DType::kU8}))
-        return detect_nvfp4(base, s, WeightFormat::kNvfp4ModelOpt, s.weight, s.weight_scale_2,
+        return detect_nvfp4(base, s, StoredFormat::kNvfp4ModelOpt, s.weight, s.weight_scale_2,
                             s.input_scale);
     if (has_dtype(*s.weight, {DType::kE4M3}))
         return detect_fp8(base, s);
@@ -185,7 +185,7 @@ Result<StoredWeight> detect_format(std::string_view base, const WeightSiblings& 
         return contradiction(base, s, "a weight in BF16, F16, F32, F8_E4M3 or U8");
     if (any({s.weight_scale, s.weight_scale_inv, s.weight_scale_2, s.weight_global_scale}))
         return contradiction(base, s, "a plain weight without scales");
-    return StoredWeight{WeightFormat::kPlain, s.weight->shape, s.weight};
+    return StoredWeight{StoredFormat::kPlain, s.weight->shape, s.weight};
 }
 
 } // namespace lr::checkpoint

@@ -27,7 +27,7 @@
 
 namespace lr::checkpoint {
 
-enum class WeightFormat {
+enum class StoredFormat {
     kPlain,           // BF16, F16 or F32
     kFp8Block,        // E4M3 [.., N, K], scale [.., ceil(N/128), ceil(K/128)] BF16 or F32
     kFp8Channel,      // E4M3 [N, K], scale [N] or [N, 1] BF16 or F32
@@ -37,7 +37,7 @@ enum class WeightFormat {
 };
 
 // "plain", "fp8-block", "fp8-channel", "fp8-tensor", "nvfp4-modelopt", "nvfp4-compressed".
-std::string_view weight_format_name(WeightFormat format);
+std::string_view stored_format_name(StoredFormat format);
 
 // The tensors around one linear X; nullptr where absent. They point into the checkpoint.
 struct WeightSiblings {
@@ -54,7 +54,7 @@ WeightSiblings find_siblings(const Checkpoint& checkpoint, std::string_view base
 
 // A weight with what belongs to it, shapes and dtypes checked against each other.
 struct StoredWeight {
-    WeightFormat format = WeightFormat::kPlain;
+    StoredFormat format = StoredFormat::kPlain;
     Shape shape;                              // logical [.., N, K]: K counts elements, not bytes
     const TensorInfo* weight = nullptr;       // codes or values
     const TensorInfo* scale = nullptr;        // block, channel or tensor scale; nullptr when plain
@@ -82,6 +82,6 @@ Result<std::optional<QuantizationConfig>> read_quantization_config(const JsonCur
 // sentence per disagreement; none when they agree.
 std::vector<std::string>
 quantization_disagreements(const std::optional<QuantizationConfig>& declared,
-                           const std::map<WeightFormat, std::int64_t>& found);
+                           const std::map<StoredFormat, std::int64_t>& found);
 
 } // namespace lr::checkpoint

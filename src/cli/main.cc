@@ -51,6 +51,7 @@ int main(int argc, char** argv) {
     lr::cli::Action action;
     lr::cli::add_run(app, action);
     lr::cli::add_inspect(app, action);
+    lr::cli::add_ppl(app, action);
     lr::cli::add_synth(app, action);
     lr::cli::add_devices(app, action);
     try {

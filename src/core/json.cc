@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <iterator>
 #include <limits>
 
@@ -52,6 +51,18 @@ Failure duplicate_key(const std::string& key) {
 }
 
 } // namespace
+
+// Defined here because JsonMember, which holds a Json, is incomplete in the header's class.
+JsonObject::JsonObject() = default;
+JsonObject::JsonObject(const JsonObject&) = default;
+JsonObject::JsonObject(JsonObject&&) noexcept = default;
+JsonObject& JsonObject::operator=(const JsonObject&) = default;
+JsonObject& JsonObject::operator=(JsonObject&&) noexcept = default;
+JsonObject::~JsonObject() = default;
+
+std::size_t JsonObject::size() const {
+    return members_.size();
+}
 
 Result<JsonObject> JsonObject::from_members(std::vector<JsonMember> members) {
     LR_CHECK_LE(members.size(), std::numeric_limits<std::uint32_t>::max());

@@ -32,11 +32,16 @@ using JsonArray = std::vector<Json>;
 // Members in the order of the text; find() is O(log size).
 class JsonObject {
   public:
-    JsonObject() = default;
+    JsonObject();
+    JsonObject(const JsonObject&);
+    JsonObject(JsonObject&&) noexcept;
+    JsonObject& operator=(const JsonObject&);
+    JsonObject& operator=(JsonObject&&) noexcept;
+    ~JsonObject();
     // An error (code kInvalidArgument) names the first key that occurs twice.
     static Result<JsonObject> from_members(std::vector<JsonMember> members);
 
-    std::size_t size() const { return members_.size(); }
+    std::size_t size() const;
     const std::vector<JsonMember>& members() const { return members_; }
     const Json* find(std::string_view key) const; // nullptr when absent
 

@@ -29,7 +29,10 @@ ConstView build_prologue(StepBuilder& b) {
            ops::EmbeddingLookupArgs{.ids = b.input(Input::kTokenIds),
                                     .n_live = b.input(Input::kLiveRows),
                                     .table = b.weight("embed_tokens"),
-                                    .y = x});
+                                    .y = x,
+                                    .first_row =
+                                        b.shard().tp_rank * b.config().vocab_size / b.shard().tp,
+                                    .vocabulary = b.config().vocab_size});
     b.all_reduce(2, "embed_allreduce", x, b.shard().tp);
     b.close_scope();
     return x;

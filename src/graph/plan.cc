@@ -125,7 +125,8 @@ std::vector<std::vector<std::int32_t>> find_matches(const Step& step, const Rewr
     std::vector<std::vector<std::int32_t>> matches;
     for (std::int32_t layer : layers)
         for (const Pattern& pattern : rewrite.patterns) {
-            if (pattern.phase != step.shape.phase || pattern.layer != layer_kind(step, layer))
+            if (pattern.phase != step.shape.phase || pattern.layer != layer_kind(step, layer) ||
+                (pattern.next && *pattern.next != layer_kind(step, layer + 1)))
                 continue;
             std::set<std::int32_t> nodes;
             bool whole = true;

@@ -12,6 +12,7 @@
 #include "graph/order.h"
 #include "graph/step.h"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,8 @@ struct Pattern {
     Phase phase;
     model::LayerKind layer;
     std::vector<std::int32_t> numbers;
+    // Set where the pattern reaches into the next layer: the kind that layer must have.
+    std::optional<model::LayerKind> next = {};
 };
 
 struct Rewrite {

@@ -22,6 +22,17 @@ std::vector<Pattern> decode_both(std::vector<std::int32_t> gdn, std::int32_t att
             {Phase::kDecode, LayerKind::kAttention, std::move(attention)}};
 }
 
+// Finalise and merge with the next layer's first norm and its input quantisation, which is node 3
+// of a GDN layer and node 2 of an attention layer.
+std::vector<Pattern> across_layers() {
+    const std::int32_t norm = kNextLayer + 1, gdn = kNextLayer + 3, attention = kNextLayer + 2;
+    return {
+        {Phase::kDecode, LayerKind::kGdn, {23, 24, norm, gdn}, LayerKind::kGdn},
+        {Phase::kDecode, LayerKind::kGdn, {23, 24, norm, attention}, LayerKind::kAttention},
+        {Phase::kDecode, LayerKind::kAttention, {22, 23, norm, gdn}, LayerKind::kGdn},
+        {Phase::kDecode, LayerKind::kAttention, {22, 23, norm, attention}, LayerKind::kAttention}};
+}
+
 std::vector<Rewrite> make_rewrites() {
     using enum RewriteKind;
     return {
@@ -85,7 +96,7 @@ std::vector<Rewrite> make_rewrites() {
          "three consumers on two lanes; the sum over ranks sits in it with several ranks"},
         {"23+24+next.1+next.3",
          kFuse,
-         decode_gdn({23, 24, kNextLayer + 1, kNextLayer + 3}),
+         across_layers(),
          {},
          "three launches; Y_r, U and H written and read less",
          "Y_r, U, the residual and H rounded where they are today",

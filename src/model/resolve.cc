@@ -156,27 +156,29 @@ class Resolver {
 
     // All parts of an entry share one format, and it is one that loads.
     Status adopt_format(Entry& entry, const std::vector<StoredWeight>& stored) {
-        const checkpoint::WeightFormat format = stored.front().format;
+        const checkpoint::StoredFormat format = stored.front().format;
         for (const StoredWeight& part : stored)
             if (part.format != format)
                 return error(Code::kUnsupported,
                              fmt::format("{}: its parts are stored in two formats, {} ({}) and {} "
                                          "({}); expected one",
-                                         entry.name, checkpoint::weight_format_name(format),
+                                         entry.name, checkpoint::stored_format_name(format),
                                          stored.front().weight->name,
-                                         checkpoint::weight_format_name(part.format), part.weight->name));
+                                         checkpoint::stored_format_name(part.format),
+                                         part.weight->name));
         ++result_.found_formats[format];
         if (entry.mtp)
             return {};
-        if (format == checkpoint::WeightFormat::kFp8Block && entry.quantisable()) {
+        if (format == checkpoint::StoredFormat::kFp8Block && entry.quantisable()) {
             entry.format = WeightFormat::kFp8Block;
             return {};
         }
-        if (format != checkpoint::WeightFormat::kPlain)
+        if (format != checkpoint::StoredFormat::kPlain)
             return error(Code::kUnsupported,
                          fmt::format("{}: stored as {}; this version loads BF16, F16, F32 and, for "
                                      "projections and experts, FP8 128x128 block weights",
-                                     stored.front().weight->name, checkpoint::weight_format_name(format)));
+                                     stored.front().weight->name,
+                                     checkpoint::stored_format_name(format)));
         entry.format = WeightFormat::kPlain;
         LR_TRY_ASSIGN(const ConstView view, stored.front().weight->view());
         entry.dtype = view.dtype;

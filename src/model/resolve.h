@@ -29,7 +29,7 @@ struct ResolvedModel {
 
     std::string prefix; // of the text tensors: "model.language_model."
     std::int64_t text_tensors = 0, mtp_tensors = 0, skipped_tensors = 0;
-    std::map<checkpoint::WeightFormat, std::int64_t> found_formats; // entries of each
+    std::map<checkpoint::StoredFormat, std::int64_t> found_formats; // entries of each
     std::vector<std::string> disagreements; // declared against found quantisation, in words
 };
 

@@ -21,8 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 using numerics::CounterRng;
 
-// Bytes of one tensor made at a time: one buffer of this size, whatever the model.
-constexpr std::int64_t kChunkBytes = std::int64_t{64} << 20;
 // Elements that a thread makes at a time: long enough to hide the hand-over, and in the L2.
 constexpr std::int64_t kGrain = std::int64_t{1} << 16;
 constexpr std::int64_t kBlock = numerics::kFp8Block;
@@ -68,9 +66,10 @@ float quantise_block(const SynthTensor& tensor, std::uint64_t seed, std::int64_t
 
 class Generator {
   public:
-    Generator(checkpoint::ShardedWriter& writer, std::uint64_t seed, ThreadPool& pool,
+    Generator(checkpoint::ShardedWriter& writer, const SynthOptions& options, ThreadPool& pool,
               Progress& progress)
-        : writer_(writer), seed_(seed), pool_(pool), progress_(progress) {}
+        : writer_(writer), seed_(options.seed), chunk_bytes_(options.chunk_bytes), pool_(pool),
+          progress_(progress) {}
 
     Status write(const SynthTensor& tensor) {
         return tensor.scale ? write_quantised(tensor) : write_plain(tensor);
@@ -80,7 +79,7 @@ class Generator {
     Status write_plain(const SynthTensor& tensor) {
         const std::int64_t total = tensor.spec.shape.count();
         const std::int64_t size = dtype_bytes(tensor.spec.dtype, 1);
-        const std::int64_t step = kChunkBytes / size;
+        const std::int64_t step = std::max(chunk_bytes_ / size, std::int64_t{1});
         for (std::int64_t begin = 0; begin < total; begin += step) {
             const std::int64_t count = std::min(step, total - begin);
             buffer_.resize(static_cast<std::size_t>(count * size));
@@ -96,7 +95,7 @@ class Generator {
         const std::int64_t rows = tensor.spec.shape[0], columns = tensor.spec.shape[1];
         const std::int64_t across = tensor.scale->shape[1];
         std::vector<std::uint16_t> scales(static_cast<std::size_t>(tensor.scale->shape.count()));
-        const std::int64_t step = std::max(kChunkBytes / columns / kBlock, std::int64_t{1});
+        const std::int64_t step = std::max(chunk_bytes_ / columns / kBlock, std::int64_t{1});
         for (std::int64_t band = 0; band * kBlock < rows; band += step) {
             const std::int64_t first_row = band * kBlock;
             const std::int64_t count = std::min(step * kBlock, rows - first_row);
@@ -128,6 +127,7 @@ class Generator {
 
     checkpoint::ShardedWriter& writer_;
     const std::uint64_t seed_;
+    const std::int64_t chunk_bytes_;
     ThreadPool& pool_;
     Progress& progress_;
     std::vector<std::byte> buffer_;
@@ -202,7 +202,7 @@ Status write_weights(const std::string& folder, const std::vector<SynthTensor>& 
                                                                  std::move(writer_options)));
     report.files = static_cast<std::int64_t>(writer.shard_names().size());
     Progress progress("writing weights", report.bytes, "bytes");
-    Generator generator(writer, options.seed, pool, progress);
+    Generator generator(writer, options, pool, progress);
     for (const SynthTensor& tensor : plan)
         LR_TRY(generator.write(tensor));
     return writer.finish();

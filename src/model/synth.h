@@ -23,7 +23,7 @@
 //   lm_head                 N(0, 9/D)
 //   zero-centred norms      N(0, 0.1^2)
 //   linear_attn.norm        N(1, 0.1^2), F32
-//   A_log                   U[0, 2.7], F32;    dt_bias  U[-4, 0]
+//   A_log                   U[0, 2.7], F32;    dt_bias  U[-6, -2]
 //   conv1d                  N(0, 0.4^2)
 //   router                  N(0, 4/D): router logits have a standard deviation of 2
 //   other [N, K] matrices   N(0, 1/K); those that write to the residual  N(0, 0.25/K)
@@ -86,6 +86,7 @@ struct SynthOptions {
     bool overwrite = false; // replace a checkpoint that is already there
     std::string plan_file;  // write the plan there as JSON; empty: nowhere
     std::int64_t max_shard_bytes = 5'000'000'000;
+    std::int64_t chunk_bytes = std::int64_t{64} << 20; // of one tensor made at a time
 };
 
 struct SynthReport {

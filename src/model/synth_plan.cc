@@ -43,7 +43,7 @@ Distribution distribution_of(const Entry& entry, bool tied) {
         return normal(is_gdn_norm(entry) ? 1.0 : 0.0, 0.1);
     case TensorKind::kGdnVector:
         return is_a_log(entry) ? Distribution{Distribution::Kind::kUniform, 0.0, 2.7}
-                               : Distribution{Distribution::Kind::kUniform, -4.0, 0.0};
+                               : Distribution{Distribution::Kind::kUniform, -6.0, -2.0};
     case TensorKind::kConv:
         return normal(0.0, 0.4);
     case TensorKind::kPlainLinear:

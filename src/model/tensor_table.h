@@ -68,9 +68,9 @@ struct Entry {
 
     // What files store. Sources are stacked along N. A routed stack may instead be stored expert by
     // expert: then `per_expert` lists one expert's tensors, "{}" standing for the expert's number.
-    std::vector<SourceTensor> sources;
-    std::vector<SourceTensor> per_expert;
-    std::vector<RowBlock> blocks; // the N rows, in order
+    std::vector<SourceTensor> sources = {};
+    std::vector<SourceTensor> per_expert = {};
+    std::vector<RowBlock> blocks = {}; // the N rows, in order
     bool split_columns = false;   // K is divided among the tensor-parallel ranks
 
     // How this model stores it: declared by a policy, or found in a checkpoint.

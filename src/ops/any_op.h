@@ -9,7 +9,7 @@
 #include "ops/attention/qk_norm_rope_gate.h"
 #include "ops/attention/sigmoid_gate.h"
 #include "ops/collective/all_gather.h"
-#include "ops/norm/all_reduce.h"
+#include "ops/collective/all_reduce.h"
 #include "ops/experts/experts_down.h"
 #include "ops/experts/experts_gate_up.h"
 #include "ops/experts/finalize.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/tokenizer.h"
 
-#include "core/check.h"
-#include "core/json.h"
 #include "text/unicode.h"
 
 #include <cerrno>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/tokenizer_file.h"
 
-#include "core/check.h"
 #include "core/json.h"
 #include "text/byte_level.h"
 #include "text/unicode.h"

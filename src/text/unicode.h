@@ -2,8 +2,8 @@
 //
 // text/unicode.h: UTF-8, the character classes that tokenizer patterns use, and NFC.
 //
-// Both follow Hugging Face tokenizers 0.23 to the character: classes of Unicode 16.0, NFC of Unicode
-// 9.0 (some hundred rare marks that are younger stay where they are).
+// Both follow Hugging Face tokenizers 0.23 to the character: classes of Unicode 16.0, NFC of
+// Unicode 9.0 (some hundred rare marks that are younger stay where they are).
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Made by tools/goldens/unicode_classes.py (Unicode 16.0). An entry is first << 3 | class of a run
-// of code points; the run ends where the next one begins.
+// Made by tools/goldens/unicode_classes.py (Unicode 16.0). An entry is first << 3 | class
+// of a run of code points; the run ends where the next one begins.
 #include "text/unicode_tables.h"
 
 namespace lr::text {

@@ -41,7 +41,7 @@ TEST(QuantFormat, APlainWeightIsPlain) {
         s.weight = make.make("x.weight", dtype, {4, 8});
         const auto found = detect_format("x", s);
         ASSERT_TRUE(found);
-        EXPECT_EQ(found->format, WeightFormat::kPlain);
+        EXPECT_EQ(found->format, StoredFormat::kPlain);
         EXPECT_EQ(found->weight, s.weight);
         EXPECT_EQ(found->scale, nullptr);
         EXPECT_EQ(found->shape, (Shape{4, 8}));
@@ -57,13 +57,13 @@ TEST(QuantFormat, FindsFp8BlockUnderBothNamesAndScaleDtypes) {
             (inverse_name ? s.weight_scale_inv : s.weight_scale) = make.make("x.s", dtype, {3, 2});
             const auto found = detect_format("x", s);
             ASSERT_TRUE(found) << found.error().message();
-            EXPECT_EQ(found->format, WeightFormat::kFp8Block);
+            EXPECT_EQ(found->format, StoredFormat::kFp8Block);
             EXPECT_EQ(found->scale->name, "x.s");
         }
     WeightSiblings fused;
     fused.weight = make.make("experts.gate_up_proj", DType::kE4M3, {8, 300, 129});
     fused.weight_scale_inv = make.make("s", DType::kBF16, {8, 3, 2});
-    EXPECT_EQ(detect_format("experts.gate_up_proj", fused)->format, WeightFormat::kFp8Block);
+    EXPECT_EQ(detect_format("experts.gate_up_proj", fused)->format, StoredFormat::kFp8Block);
 }
 
 TEST(QuantFormat, RefusesABlockScaleOfTheWrongShapeOrDtype) {
@@ -86,14 +86,14 @@ TEST(QuantFormat, TellsChannelAndTensorScalesApart) {
     s.weight = make.make("x.weight", DType::kE4M3, {256, 128});
     for (const Shape& shape : {Shape{256, 1}, Shape{256}}) {
         s.weight_scale = make.make("x.weight_scale", DType::kBF16, shape);
-        EXPECT_EQ(detect_format("x", s)->format, WeightFormat::kFp8Channel);
+        EXPECT_EQ(detect_format("x", s)->format, StoredFormat::kFp8Channel);
     }
     s.input_scale = make.make("x.input_scale", DType::kF32, {});
     for (const Shape& shape : {Shape{}, Shape{1}}) {
         s.weight_scale = make.make("x.weight_scale", DType::kF32, shape);
         const auto found = detect_format("x", s);
         ASSERT_TRUE(found);
-        EXPECT_EQ(found->format, WeightFormat::kFp8Tensor);
+        EXPECT_EQ(found->format, StoredFormat::kFp8Tensor);
         EXPECT_EQ(found->input_scale, s.input_scale);
     }
     s.weight_scale = make.make("x.weight_scale", DType::kF32, {3, 3});
@@ -111,7 +111,7 @@ TEST(QuantFormat, FindsBothNvfp4Forms) {
     s.input_scale = make.make("x.input_scale", DType::kF32, {});
     const auto modelopt = detect_format("x", s);
     ASSERT_TRUE(modelopt) << modelopt.error().message();
-    EXPECT_EQ(modelopt->format, WeightFormat::kNvfp4ModelOpt);
+    EXPECT_EQ(modelopt->format, StoredFormat::kNvfp4ModelOpt);
     EXPECT_EQ(modelopt->shape, (Shape{64, 256})) << "elements, not bytes";
     EXPECT_EQ(modelopt->global_scale, s.weight_scale_2);
     EXPECT_EQ(modelopt->input_scale, s.input_scale);
@@ -122,7 +122,7 @@ TEST(QuantFormat, FindsBothNvfp4Forms) {
     packed.weight_global_scale = make.make("x.weight_global_scale", DType::kF32, {1});
     const auto compressed = detect_format("x", packed);
     ASSERT_TRUE(compressed) << compressed.error().message();
-    EXPECT_EQ(compressed->format, WeightFormat::kNvfp4Compressed);
+    EXPECT_EQ(compressed->format, StoredFormat::kNvfp4Compressed);
     EXPECT_EQ(compressed->weight, packed.weight_packed);
     EXPECT_EQ(compressed->input_scale, nullptr);
 
@@ -177,7 +177,7 @@ TEST(QuantFormat, LooksUpSiblingsInACheckpoint) {
     const auto checkpoint = Checkpoint::open(folder.path());
     ASSERT_TRUE(checkpoint);
     const WeightSiblings a = find_siblings(*checkpoint, "a");
-    EXPECT_EQ(detect_format("a", a)->format, WeightFormat::kFp8Block);
+    EXPECT_EQ(detect_format("a", a)->format, StoredFormat::kFp8Block);
     const WeightSiblings b = find_siblings(*checkpoint, "b");
     EXPECT_EQ(b.weight, nullptr);
     EXPECT_EQ(b.weight_packed->name, "b.weight_packed");
@@ -219,31 +219,31 @@ TEST(QuantizationConfig, RefusesWrongTypes) {
 }
 
 TEST(QuantizationConfig, DisagreementsAreNamed) {
-    using Found = std::map<WeightFormat, std::int64_t>;
+    using Found = std::map<StoredFormat, std::int64_t>;
     QuantizationConfig fp8{"fp8", "e4m3", std::array<std::int64_t, 2>{128, 128}, {}};
-    EXPECT_TRUE(quantization_disagreements(std::nullopt, Found{{WeightFormat::kPlain, 9}}).empty());
+    EXPECT_TRUE(quantization_disagreements(std::nullopt, Found{{StoredFormat::kPlain, 9}}).empty());
     EXPECT_TRUE(quantization_disagreements(
-                    fp8, Found{{WeightFormat::kPlain, 9}, {WeightFormat::kFp8Block, 4}})
+                    fp8, Found{{StoredFormat::kPlain, 9}, {StoredFormat::kFp8Block, 4}})
                     .empty());
-    EXPECT_EQ(quantization_disagreements(std::nullopt, Found{{WeightFormat::kFp8Block, 4}}),
+    EXPECT_EQ(quantization_disagreements(std::nullopt, Found{{StoredFormat::kFp8Block, 4}}),
               std::vector<std::string>{"config.json declares no quantization, but 4 weights are "
                                        "stored as fp8-block"});
-    EXPECT_EQ(quantization_disagreements(fp8, Found{{WeightFormat::kPlain, 4}}),
+    EXPECT_EQ(quantization_disagreements(fp8, Found{{StoredFormat::kPlain, 4}}),
               std::vector<std::string>{"config.json declares quantization 'fp8', but every weight "
                                        "is stored plain"});
-    EXPECT_EQ(quantization_disagreements(fp8, Found{{WeightFormat::kFp8Channel, 3}}),
+    EXPECT_EQ(quantization_disagreements(fp8, Found{{StoredFormat::kFp8Channel, 3}}),
               std::vector<std::string>{"config.json declares quantization 'fp8' in blocks, but 3 "
                                        "weights are stored as fp8-channel"});
     fp8.block = {64, 64};
-    const auto blocks = quantization_disagreements(fp8, Found{{WeightFormat::kFp8Block, 1}});
+    const auto blocks = quantization_disagreements(fp8, Found{{StoredFormat::kFp8Block, 1}});
     ASSERT_EQ(blocks.size(), 1u);
     EXPECT_EQ(blocks[0], "config.json declares blocks of 64x64, but only 128x128 is known");
     const QuantizationConfig modelopt{"modelopt", "MIXED_PRECISION", std::nullopt, {}};
-    EXPECT_TRUE(quantization_disagreements(modelopt, Found{{WeightFormat::kNvfp4ModelOpt, 1},
-                                                           {WeightFormat::kFp8Tensor, 1}})
+    EXPECT_TRUE(quantization_disagreements(modelopt, Found{{StoredFormat::kNvfp4ModelOpt, 1},
+                                                           {StoredFormat::kFp8Tensor, 1}})
                     .empty());
     EXPECT_EQ(
-        quantization_disagreements(modelopt, Found{{WeightFormat::kNvfp4Compressed, 1}}).size(),
+        quantization_disagreements(modelopt, Found{{StoredFormat::kNvfp4Compressed, 1}}).size(),
         1u);
 }
 

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
-#include <cstring>
 #include <unistd.h>
 
 namespace lr::checkpoint {
@@ -40,7 +40,7 @@ void expect_tensors(const Checkpoint& checkpoint, const std::vector<TensorSpec>&
         EXPECT_EQ(tensor->shape, specs[t].shape);
         const auto data = pattern(specs[t].bytes(), static_cast<int>(t));
         ASSERT_EQ(tensor->bytes, static_cast<std::int64_t>(data.size()));
-        EXPECT_EQ(std::memcmp(tensor->data, data.data(), data.size()), 0) << specs[t].name;
+        EXPECT_TRUE(std::equal(data.begin(), data.end(), tensor->data)) << specs[t].name;
     }
 }
 

@@ -35,7 +35,7 @@ std::vector<float> state_floats(Engine& engine, SequenceId id, std::int32_t laye
     return floats;
 }
 
-// Every state of both sequences agrees to `bound` (f32 states).
+// Every state of both sequences agrees to `bound` of its largest element (f32 states).
 void expect_same_states(Engine& engine, SequenceId a, SequenceId b, double bound) {
     using graph::StateKind;
     for (std::int32_t layer = 0; layer < engine.config().layer_count(); ++layer) {
@@ -43,8 +43,8 @@ void expect_same_states(Engine& engine, SequenceId a, SequenceId b, double bound
             engine.config().layers[static_cast<std::size_t>(layer)] == model::LayerKind::kGdn;
         for (StateKind kind : gdn ? std::vector{StateKind::kConv, StateKind::kSsm}
                                   : std::vector{StateKind::kKeys, StateKind::kValues})
-            EXPECT_LE(relative_difference(state_floats(engine, a, layer, kind),
-                                          state_floats(engine, b, layer, kind)),
+            EXPECT_LE(difference_to_largest(state_floats(engine, a, layer, kind),
+                                            state_floats(engine, b, layer, kind)),
                       bound)
                 << "layer " << layer;
     }
@@ -162,20 +162,28 @@ double divergence(const std::vector<float>& p, const std::vector<float>& q) {
     return kl;
 }
 
+// Prefill and decode round at different places. In a random model a bf16 rounding can flip a route,
+// so the bound is what bf16 itself costs: by the triangle rule of the Hellinger-like distance
+// sqrt(KL), two results that each differ from f32 by so much differ from one another by no more
+// than the sum.
 TEST_P(EveryModel, PrefillAndDecodeAgreeInBf16ByDivergence) {
     auto [opened, engine] = load_engine(synthetic_model(GetParam()), options());
-    double sum = 0;
-    int rows = 0;
+    auto [exact_opened, exact] =
+        load_engine(synthetic_model(GetParam()), options(ops::Precision::kF32));
     for (std::uint64_t seed = 20; seed < 28; ++seed) {
         const auto ids = some_ids(66, engine->config().vocab_size, seed);
-        const SequenceId whole = open(*engine), split = open(*engine);
-        const auto reference = prefill(*engine, whole, ids);
+        const SequenceId whole = open(*engine), split = open(*engine), ideal = open(*exact);
+        const auto truth = prefill(*exact, ideal, ids);
+        const auto prefilled = prefill(*engine, whole, ids);
         prefill(*engine, split, {ids.begin(), ids.end() - 1});
-        sum += divergence(reference, decode(*engine, split, ids.back()));
-        ++rows;
-        EXPECT_TRUE(engine->close_sequence(whole).ok() && engine->close_sequence(split).ok());
+        const auto decoded = decode(*engine, split, ids.back());
+        const double bound =
+            std::sqrt(divergence(truth, prefilled)) + std::sqrt(divergence(truth, decoded));
+        EXPECT_LE(std::sqrt(divergence(prefilled, decoded)), std::max(bound, std::sqrt(1e-3)))
+            << "seed " << seed;
+        EXPECT_TRUE(engine->close_sequence(whole).ok() && engine->close_sequence(split).ok() &&
+                    exact->close_sequence(ideal).ok());
     }
-    EXPECT_LE(sum / rows, 1e-3);
 }
 
 TEST(Engine, RunsFp8BlockWeights) {
@@ -247,7 +255,9 @@ TEST(Engine, NeverDrawsPaddingRowsOfTheVocabulary) {
                                 .tokens = some_ids(100, engine->config().vocab_size, 16),
                                 .logits = Logits::kAll,
                                 .temperature = temperature});
-        for (std::int32_t token : step(*engine, input).pieces[0].tokens)
+        const StepOutput output = step(*engine, input);
+        ASSERT_EQ(output.pieces[0].tokens.size(), 100u);
+        for (std::int32_t token : output.pieces[0].tokens)
             EXPECT_LT(token, 3);
     }
 }

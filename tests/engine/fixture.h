@@ -6,10 +6,12 @@
 #include "engine/engine.h"
 #include "model/open.h"
 #include "model/synth.h"
+#include "numerics/counter_rng.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -123,6 +125,18 @@ inline double relative_difference(const std::vector<float>& a, const std::vector
     }
     const auto n = static_cast<double>(b.size());
     return worst / std::sqrt(square / n - mean / n * mean / n);
+}
+
+// Largest |a - b| over the largest |b|.
+inline double difference_to_largest(const std::vector<float>& a, const std::vector<float>& b) {
+    EXPECT_EQ(a.size(), b.size());
+    double worst = 0, largest = 0;
+    for (std::size_t i = 0; i < b.size(); ++i) {
+        const double difference = std::abs(static_cast<double>(a[i]) - b[i]);
+        worst = std::isnan(difference) ? INFINITY : std::max(worst, difference);
+        largest = std::max(largest, std::abs(static_cast<double>(b[i])));
+    }
+    return worst / largest;
 }
 
 } // namespace lr::engine

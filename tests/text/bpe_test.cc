@@ -133,7 +133,7 @@ TEST(BytePairEncoder, EncodesAMegabyteWordInTime) {
         word += i % 1000 < 500 ? 'a' : static_cast<char>('a' + random() % 3);
     const auto begin = std::chrono::steady_clock::now();
     const std::vector<std::int32_t> ids = encode(encoder, word);
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
     std::string bytes;
     for (std::int32_t id : ids)
         bytes += encoder.vocabulary().bytes(id);

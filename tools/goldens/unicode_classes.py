@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write src/text/unicode_tables.cc: the class of every code point as Hugging Face tokenizers sees it.
+"""Write src/text/unicode_tables.cc: the class of every code point for Hugging Face tokenizers.
 
 The regular expressions of tokenizer.json run in that library's engine, so the engine itself is
 asked: \\p{L}, \\p{M} and \\p{N} through a Split, \\w (single_word tokens) through an added token.
@@ -59,8 +59,8 @@ def main():
         out.write(
             "// SPDX-License-Identifier: Apache-2.0\n"
             "//\n"
-            "// Made by tools/goldens/unicode_classes.py (Unicode 16.0). An entry is first << 3 | class of a run\n"
-            "// of code points; the run ends where the next one begins.\n"
+            "// Made by tools/goldens/unicode_classes.py (Unicode 16.0). An entry is first << 3 | class\n"
+            "// of a run of code points; the run ends where the next one begins.\n"
             '#include "text/unicode_tables.h"\n\n'
             "namespace lr::text {\n\n"
             "// clang-format off\n"

@@ -17,7 +17,7 @@ from corpus import Turn, chat_text, read_documents, split_kinds
 from delta import gated_delta_rule, l2_normalise, unit_lower_inverse
 from export import rounded, write_checkpoint
 from model import Network, init_weights
-from spec import student_spec
+from spec import ModelSpec
 
 
 def stepwise_delta(q, k, v, log_decay, beta):
@@ -64,7 +64,7 @@ def check_inverse() -> None:
 
 def check_model() -> None:
     """An exported random checkpoint read by transformers gives our logits."""
-    spec = student_spec()
+    spec = ModelSpec()
     torch.manual_seed(0)
     weights = rounded({name: value + 0.05 * torch.randn_like(value) for name, value in init_weights(spec, 3).items()})
     with tempfile.TemporaryDirectory() as folder:

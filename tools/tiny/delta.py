@@ -57,6 +57,38 @@ def to_chunks(x: Tensor, repeat: int) -> Tensor:
     return x.repeat_interleave(repeat, dim=2) if repeat > 1 else x
 
 
+class BorderStates(torch.autograd.Function):
+    """The recurrence over chunks: the state before each chunk and each chunk's corrected values.
+
+    Shapes are [chunks, batch * heads, ...]. The gradient needs as few sequential products as the forward pass: those of
+    `reads`, `writes` and `keep` are taken for all chunks at once, after the loop."""
+
+    @staticmethod
+    def forward(ctx, values: Tensor, reads: Tensor, writes: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
+        state = torch.zeros(writes.shape[1], writes.shape[2], values.shape[3], dtype=torch.float32, device=values.device)
+        states, news = [], []
+        for i in range(len(values)):
+            states.append(state.to(values.dtype))
+            news.append(torch.baddbmm(values[i], reads[i], states[i], alpha=-1))
+            state = state * keep[i] + torch.bmm(writes[i], news[i]).float()
+        all_states, all_news = torch.stack(states), torch.stack(news)
+        ctx.save_for_backward(reads, writes, keep, all_states, all_news)
+        return all_states, all_news
+
+    @staticmethod
+    def backward(ctx, d_states: Tensor, d_news: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        reads, writes, keep, states, news = ctx.saved_tensors
+        after = torch.zeros_like(states[0], dtype=torch.float32)
+        afters, d_values = [], []
+        for i in reversed(range(len(news))):
+            afters.insert(0, after.to(news.dtype))
+            d_values.insert(0, torch.baddbmm(d_news[i], writes[i].transpose(1, 2), afters[0]))
+            after = after * keep[i] + d_states[i].float() - torch.bmm(reads[i].transpose(1, 2), d_values[0]).float()
+        all_afters, all_values = torch.stack(afters), torch.stack(d_values)
+        d_keep = (all_afters.float() * states.float()).sum((-1, -2), keepdim=True)
+        return all_values, -(all_values @ states.transpose(-1, -2)), all_afters @ news.transpose(-1, -2), d_keep
+
+
 def gated_delta_rule(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor, beta: Tensor) -> Tensor:
     """Outputs of the recurrence for q, k [batch, time, key heads, d], v [batch, time, value heads, d] and the float32
     gates [batch, time, value heads]. The time must be a multiple of CHUNK; q and k are normalised here."""
@@ -82,11 +114,7 @@ def gated_delta_rule(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor, beta: T
     writes = (k * (total[..., -1:] - total).exp()[..., None]).to(dtype).transpose(-1, -2)
     keep = total[..., -1].exp()[..., None, None]
 
-    state = torch.zeros(batch, heads, dim, dim, dtype=torch.float32, device=v.device)
-    states, news = [], []
-    for value, read, write, kept in zip(values.unbind(), reads.unbind(), writes.unbind(), keep.unbind()):
-        states.append(state.to(dtype))
-        news.append(value - read @ states[-1])
-        state = state * kept + (write @ news[-1]).float()
-    out = queries @ torch.stack(states) + scores @ torch.stack(news)
+    flat = [x.flatten(1, 2) for x in (values, reads, writes, keep)]
+    states, news = (x.unflatten(1, (batch, heads)) for x in BorderStates.apply(*flat))
+    out = queries @ states + scores @ news
     return out.transpose(0, 1).transpose(2, 3).reshape(batch, time, heads, dim)

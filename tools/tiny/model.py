@@ -169,8 +169,8 @@ def sub_weights(weights: Weights, prefix: str) -> Weights:
 class Network:
     """The layers as functions of hidden state and weights; `compile` replaces them by compiled ones."""
 
-    def __init__(self, spec: ModelSpec, dtype: torch.dtype, dropout: float = 0.0) -> None:
-        self.spec, self.dtype, self.dropout = spec, dtype, dropout
+    def __init__(self, spec: ModelSpec, dtype: torch.dtype, dropout: float = 0.0, edge_dropout: float = 0.0) -> None:
+        self.spec, self.dtype, self.dropout, self.edge_dropout = spec, dtype, dropout, edge_dropout
         self.delta_layer: Callable = self.plain_delta_layer
         self.full_layer: Callable = self.plain_full_layer
         self.tables: dict[tuple[int, torch.device], tuple[Tensor, Tensor]] = {}
@@ -205,7 +205,7 @@ class Network:
         key = (ids.shape[1], ids.device)
         if key not in self.tables:
             self.tables[key] = rope_table(self.spec, *key)
-        h = self.drop(F.embedding(ids, weights["embed_tokens.weight"]))
+        h = F.dropout(F.embedding(ids, weights["embed_tokens.weight"]), self.edge_dropout)
         balance = h.new_zeros(())
         for layer in range(self.spec.layers):
             w, full = sub_weights(weights, f"layers.{layer}."), self.spec.is_full(layer)
@@ -215,7 +215,8 @@ class Network:
             h, part = (self.full_layer(h, norms, mixer, mlp, *self.tables[key]) if full
                        else self.delta_layer(h, norms, mixer, mlp))
             balance = balance + part / self.spec.layers
-        return self.drop(centred_norm(h, weights["norm.weight"], self.spec.eps)).to(self.dtype), balance
+        h = F.dropout(centred_norm(h, weights["norm.weight"], self.spec.eps), self.edge_dropout)
+        return h.to(self.dtype), balance
 
     def logits(self, weights: Weights, ids: Tensor) -> Tensor:
         """Logits [batch, time, vocabulary rows]; the time may be any."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 VOCAB_ROWS = 4096  # rows of the embedding; the tokenizer has a few ids fewer, the rest is padding
 PADDING_ROWS = 10
@@ -53,7 +53,7 @@ def added_id(text: str) -> int:
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """Dimensions of a Qwen3.5-MoE text model. The defaults are the demo model's."""
+    """Dimensions of a Qwen3.5-MoE text model; the defaults are the demo model's."""
 
     vocab: int = VOCAB_ROWS
     hidden: int = 256
@@ -92,33 +92,22 @@ class ModelSpec:
         return 2 * self.key_dim + self.value_dim
 
 
-def student_spec() -> ModelSpec:
-    """The model that is shipped."""
-    return ModelSpec()
-
-
-def teacher_spec() -> ModelSpec:
-    """The larger dense model that guides it: one always active expert beside the shared one."""
-    return ModelSpec(hidden=512, gdn_k_heads=4, gdn_v_heads=4, experts=1, experts_active=1, moe_inner=1536,
-                     shared_inner=512)
-
-
 @dataclass(frozen=True)
 class TrainSpec:
-    """Optimiser and regularisation settings of one training phase."""
+    """Settings of the optimisers, the schedule and the regularisation."""
 
     seconds: float
     muon_lr: float = 0.02
     adam_lr: float = 3e-3
     muon_decay: float = 0.1
     adam_decay: float = 0.1
-    dropout: float = 0.1
+    dropout: float = 0.05  # of what each layer adds
+    edge_dropout: float = 0.1  # of the embeddings and of the last hidden state
     warmup_steps: int = 100
     flat_part: float = 0.4  # share of the time at the full rate; then linear to zero
     ema: float = 0.997
-    distil: float = 0.0  # weight of the teacher's distribution in the loss
     balance: float = 0.01  # load-balance loss of the router
     z_loss: float = 1e-4
     batch: int = 32
     length: int = 1024
-    seed: int = field(default=1)
+    seed: int = 1

@@ -75,11 +75,12 @@ def config_json(template: str) -> dict:
 def write_files(tokenizer: Tokenizer, folder: Path) -> None:
     """tokenizer.json, tokenizer_config.json and chat_template.jinja."""
     folder.mkdir(parents=True, exist_ok=True)
-    template = (Path(__file__).parent / "chat_template.jinja").read_text(encoding="utf-8").rstrip("\n")
-    tokenizer.save(str(folder / "tokenizer.json"), pretty=True)
-    saved = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    text = (Path(__file__).parent / "chat_template.jinja").read_text(encoding="utf-8")
+    template = text.split("\n", 1)[1].rstrip("\n")  # without the licence line
+    saved = json.loads(tokenizer.to_str())
     saved["decoder"] = saved["post_processor"]  # the library writes default flags, which a decoder never reads
-    (folder / "tokenizer.json").write_text(json.dumps(saved, indent=2, ensure_ascii=False), encoding="utf-8")
+    compact = json.dumps(saved, ensure_ascii=False, separators=(",", ":"))
+    (folder / "tokenizer.json").write_text(compact + "\n", encoding="utf-8")
     config = json.dumps(config_json(template), indent=2, ensure_ascii=False)
     (folder / "tokenizer_config.json").write_text(config + "\n", encoding="utf-8")
     (folder / "chat_template.jinja").write_text(template, encoding="utf-8")

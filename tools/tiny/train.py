@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a larger teacher for a while, then the demo model with the teacher's help, both by the clock.
+"""Trains the demo model by the clock and exports the weights with the lowest held-out loss.
 
-    python train.py PIECES.npz OUTPUT_FOLDER --teacher-seconds 180 --student-seconds 240
+    python train.py PIECES.npz OUTPUT_FOLDER --seconds 440
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from torch import Tensor
 from export import rounded, write_checkpoint
 from model import Network, Weights, init_weights
 from optimise import Optimiser
-from spec import WINDOW, ModelSpec, TrainSpec, student_spec, teacher_spec
+from spec import WINDOW, ModelSpec, TrainSpec
 from stream import EpochMaker
 
 BEGIN = time.time()
@@ -66,7 +66,7 @@ class Batches:
 
 
 class Validation:
-    """Held-out perplexity as spec'd: windows of 512 tokens from scratch, each window's first token not scored."""
+    """Held-out loss as evaluate.py defines it, in the arithmetic of the training."""
 
     def __init__(self, pieces: dict[str, np.ndarray], device: torch.device) -> None:
         ids = torch.from_numpy(pieces["valid"].astype(np.int64))
@@ -90,52 +90,44 @@ class Validation:
                 "chat": (sums[1] / counts[1]).item()}
 
 
-def loss_parts(x: Tensor, embedding: Tensor, targets: Tensor, teacher: Tensor | None, settings: TrainSpec,
-               ) -> tuple[Tensor, Tensor]:
-    """The loss to minimise and the plain cross-entropy."""
+def loss_parts(x: Tensor, embedding: Tensor, targets: Tensor, z_loss: float) -> tuple[Tensor, Tensor]:
+    """The loss to minimise and the plain cross-entropy of the last hidden state x [batch, time, hidden]."""
     logits = (x @ embedding.to(x.dtype).T).flatten(0, 1).float()
     norm = logits.logsumexp(-1)
     cross = (norm - logits.gather(-1, targets.reshape(-1, 1)).squeeze(-1)).mean()
-    loss = cross + settings.z_loss * norm.square().mean()
-    if teacher is not None:
-        share = teacher.flatten(0, 1).float().softmax(-1)
-        guided = (norm - (share * logits).sum(-1)).mean()
-        loss = loss + settings.distil * (guided - cross)
-    return loss, cross
+    return cross + z_loss * norm.square().mean(), cross
 
 
-class Phase:
-    """One model, its optimiser and the step function, captured as a CUDA graph where there is a GPU."""
+class Trainer:
+    """The model, its optimiser and the step function, which is captured as a CUDA graph where there is a GPU."""
 
     def __init__(self, spec: ModelSpec, settings: TrainSpec, pieces: dict[str, np.ndarray], device: torch.device,
-                 teacher: tuple[Network, Weights] | None = None, compiled: bool = True) -> None:
-        self.spec, self.settings, self.device, self.teacher = spec, settings, device, teacher
+                 compiled: bool = True) -> None:
+        self.spec, self.settings, self.device = spec, settings, device
         dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
-        self.network = Network(spec, dtype, settings.dropout)
+        self.network = Network(spec, dtype, settings.dropout, settings.edge_dropout)
         self.plain = Network(spec, dtype)
         self.loss = loss_parts
         if compiled:
             self.network.compile()
             self.loss = torch.compile(loss_parts, dynamic=False)
-        self.weights = {name: value.to(device).requires_grad_() for name, value in init_weights(spec, settings.seed).items()}
+        self.weights = {name: value.to(device).requires_grad_()
+                        for name, value in init_weights(spec, settings.seed).items()}
         self.optimiser = Optimiser(self.weights, spec.hidden, settings)
         self.batches = Batches(EpochMaker(pieces, settings.seed), settings, device)
         self.tokens = self.batches.next()
-        self.cross, self.seen = torch.zeros((), device=device), 0
-        self.balance = torch.zeros((), device=device)
+        self.cross, self.balance, self.seen = torch.zeros((), device=device), torch.zeros((), device=device), 0
         self.run = self.step
+        if device.type == "cuda":
+            self.capture()
 
     def step(self) -> None:
         """Forward, backward and update on the tokens in place."""
         for weight in self.weights.values():
             weight.grad = None
         ids, targets = self.tokens[:, :-1].contiguous(), self.tokens[:, 1:].contiguous()
-        guide = None
-        if self.teacher is not None:
-            with torch.no_grad():
-                guide = self.teacher[0].logits(self.teacher[1], ids)
         x, balance = self.network.hidden(self.weights, ids)
-        loss, cross = self.loss(x, self.weights["embed_tokens.weight"], targets, guide, self.settings)
+        loss, cross = self.loss(x, self.weights["embed_tokens.weight"], targets, self.settings.z_loss)
         (loss + self.settings.balance * balance).backward()
         self.optimiser.step()
         self.cross += cross.detach()
@@ -156,11 +148,10 @@ class Phase:
             with torch.cuda.graph(self.graph):
                 self.step()
             self.run = self.graph.replay
-        except Exception as error:  # slower, but the run goes on
+        except RuntimeError as error:  # slower, but the run goes on
             log("no CUDA graph: " + "".join(traceback.format_exception(error))[-3000:])
             torch.cuda.synchronize()
-        self.cross.zero_()
-        self.balance.zero_()
+        self.train_loss()
 
     def rate(self, step: int, progress: float) -> float:
         """Share of the full learning rate: linear warm-up, flat, linear to zero."""
@@ -174,6 +165,8 @@ class Phase:
         self.optimiser.keep.fill_(min(self.settings.ema, (1 + step) / (10 + step)))
         self.run()
         self.seen += 1
+        if step % 20 == 0 and self.device.type == "cuda":
+            torch.cuda.synchronize()  # the clock must not run ahead of the device
 
     def train_loss(self) -> tuple[float, float]:
         """Mean cross-entropy and load-balance loss since the last call."""
@@ -184,67 +177,66 @@ class Phase:
         return values
 
 
-def snapshot(weights: Weights) -> Weights:
-    return {name: value.detach().clone() for name, value in weights.items()}
+class Record:
+    """The loss curve and the best weights."""
+
+    def __init__(self, trainer: Trainer, validation: Validation) -> None:
+        self.trainer, self.validation, self.start = trainer, validation, time.time()
+        self.rows: list[dict] = []
+        self.best, self.best_loss, self.best_kind = None, math.inf, ""
+
+    def consider(self, kind: str, weights: Weights) -> dict[str, float]:
+        """Measures weights as they would be exported and keeps them if they are the best."""
+        losses = self.validation.measure(self.trainer.plain, rounded(weights))
+        if losses["all"] < self.best_loss:
+            self.best = {name: value.detach().clone() for name, value in weights.items()}
+            self.best_loss, self.best_kind = losses["all"], f"{kind} at step {self.rows[-1]['step'] if self.rows else 0}"
+        return losses
+
+    def add(self, step: int, progress: float) -> None:
+        """A row of the curve."""
+        trainer, settings = self.trainer, self.trainer.settings
+        cross, balance = trainer.train_loss()
+        seconds, tokens = time.time() - self.start, step * settings.batch * settings.length
+        row = {"seconds": round(seconds, 1), "step": step, "tokens": tokens,
+               "epochs": round(trainer.batches.progress(), 3), "rate": round(trainer.rate(step, progress), 4),
+               "train_loss": round(cross, 5), "balance": round(balance, 4)}
+        self.rows.append(row)
+        losses = self.consider("average", trainer.optimiser.averaged())
+        row |= {f"valid_{name}": round(loss, 5) for name, loss in losses.items()}
+        log(f"{row} {tokens / seconds:.0f} tokens/s")
+
+    def write(self, path: Path) -> None:
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, self.rows[0].keys(), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(self.rows)
 
 
-def train(name: str, phase: Phase, validation: Validation, rows: list[dict], evaluations: int, ready: bool = False,
-          ) -> tuple[Weights, float]:
-    """Runs a phase until its time is up; returns the averaged weights with the lowest held-out loss, and that loss."""
-    if phase.device.type == "cuda" and not ready:
-        phase.capture()
-    settings, start, step, done = phase.settings, time.time(), 0, 0
-    batch_tokens = settings.batch * settings.length
-    best, best_loss = snapshot(phase.optimiser.averaged()), math.inf
-
-    def evaluate(progress: float) -> None:
-        nonlocal best, best_loss
-        losses = {"average": validation.measure(phase.plain, rounded(phase.optimiser.averaged())),
-                  "raw": validation.measure(phase.plain, rounded(phase.weights))}
-        for kind, weights in (("average", phase.optimiser.averaged()), ("raw", phase.weights)):
-            if losses[kind]["all"] < best_loss:
-                best, best_loss = snapshot(weights), losses[kind]["all"]
-        cross, balance = phase.train_loss()
-        seconds = time.time() - start
-        rows.append({"model": name, "seconds": round(seconds, 1), "step": step, "tokens": step * batch_tokens,
-                     "epochs": round(phase.batches.progress(), 3), "rate": round(phase.rate(step, progress), 4),
-                     "train_loss": round(cross, 5), "valid_loss": round(losses["average"]["all"], 5),
-                     "valid_story": round(losses["average"]["story"], 5),
-                     "valid_chat": round(losses["average"]["chat"], 5),
-                     "valid_loss_unaveraged": round(losses["raw"]["all"], 5), "balance": round(balance, 4)})
-        log(f"{rows[-1]} {step * batch_tokens / seconds:.0f} tokens/s")
-
-    while (progress := (time.time() - start) / settings.seconds) < 1:
-        phase.advance(step, progress)
+def train(trainer: Trainer, record: Record, evaluations: int) -> None:
+    """Steps until the time is up, with evaluations at even intervals."""
+    step, done = 0, 0
+    while (progress := (time.time() - record.start) / trainer.settings.seconds) < 1:
+        trainer.advance(step, progress)
         step += 1
-        if step % 20 == 0 and phase.device.type == "cuda":
-            torch.cuda.synchronize()
         if progress * evaluations >= done + 1:
             done += 1
-            evaluate(progress)
-    evaluate(1.0)
-    phase.batches.worker.shutdown(wait=False, cancel_futures=True)
-    return best, best_loss
-
-
-def write_rows(path: Path, rows: list[dict]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+            record.add(step, progress)
+    record.add(step, 1.0)
+    losses = record.consider("last", trainer.weights)
+    log(f"without averaging: {losses}; best: {record.best_kind}, perplexity {math.exp(record.best_loss):.4f}")
+    trainer.batches.worker.shutdown(wait=False, cancel_futures=True)
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pieces", type=Path)
     parser.add_argument("output", type=Path)
-    parser.add_argument("--teacher-seconds", type=float, default=180)
-    parser.add_argument("--student-seconds", type=float, default=240)
-    parser.add_argument("--end", type=float, default=math.inf, help="all training ends by this second of the process")
-    parser.add_argument("--distil", type=float, default=0.6)
+    parser.add_argument("--seconds", type=float, default=440, help="of training, compilation not counted")
+    parser.add_argument("--end", type=float, default=math.inf, help="training ends by this second of the process")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--length", type=int, default=1024)
-    parser.add_argument("--evaluations", type=int, default=12)
+    parser.add_argument("--evaluations", type=int, default=14)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--plain", action="store_true", help="do not compile")
     return parser.parse_args()
@@ -252,40 +244,27 @@ def parse_arguments() -> argparse.Namespace:
 
 def main() -> None:
     arguments = parse_arguments()
+    arguments.output.mkdir(parents=True, exist_ok=True)
     torch.set_float32_matmul_precision("high")
     torch.manual_seed(1)
-    device = torch.device(arguments.device)
+    device, spec = torch.device(arguments.device), ModelSpec()
     pieces = dict(np.load(arguments.pieces))
-    validation, rows = Validation(pieces, device), []
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    base = TrainSpec(seconds=0, batch=arguments.batch, length=arguments.length)
-    plans, teacher = {}, None
-    log("data loaded")
-
-    if arguments.teacher_seconds > 0:
-        settings = replace(base, seconds=arguments.teacher_seconds, dropout=0.15, seed=2)
-        plans["teacher"] = {"model": asdict(teacher_spec()), "training": asdict(settings)}
-        phase = Phase(teacher_spec(), settings, pieces, device, compiled=not arguments.plain)
-        weights, loss = train("teacher", phase, validation, rows, arguments.evaluations // 2)
-        log(f"teacher: {loss:.4f}")
-        network = Network(teacher_spec(), phase.network.dtype)
-        teacher = (network if arguments.plain else network.compile(), weights)
-        del phase
-
-    settings = replace(base, distil=arguments.distil if teacher else 0.0, dropout=0.05 if teacher else 0.1,
-                       seconds=arguments.student_seconds)
-    phase = Phase(student_spec(), settings, pieces, device, teacher, compiled=not arguments.plain)
-    if device.type == "cuda":
-        phase.capture()
-    settings = replace(settings, seconds=min(settings.seconds, arguments.end - (time.time() - BEGIN)))
-    phase.settings = settings
-    plans["student"] = {"model": asdict(student_spec()), "training": asdict(settings)}
-    best, loss = train("student", phase, validation, rows, arguments.evaluations, ready=True)
-    log(f"student: {loss:.4f}, perplexity {math.exp(loss):.3f}")
-
-    write_checkpoint(best, student_spec(), arguments.output)
-    write_rows(arguments.output / "curve.csv", rows)
-    (arguments.output / "training.json").write_text(json.dumps(plans, indent=2) + "\n", encoding="utf-8")
+    settings = TrainSpec(seconds=arguments.seconds, batch=arguments.batch, length=arguments.length)
+    trainer = Trainer(spec, settings, pieces, device, compiled=not arguments.plain)
+    validation = Validation(pieces, device)
+    validation.measure(trainer.plain, trainer.weights)  # loads what it needs, outside the timed part
+    trainer.settings = replace(settings, seconds=min(settings.seconds, arguments.end - (time.time() - BEGIN)))
+    log(f"training for {trainer.settings.seconds:.0f} s")
+    record = Record(trainer, validation)
+    try:
+        train(trainer, record, arguments.evaluations)
+    finally:
+        if record.best is not None:
+            write_checkpoint(record.best, spec, arguments.output)
+            record.write(arguments.output / "curve.csv")
+    (arguments.output / "training.json").write_text(
+        json.dumps({"model": asdict(spec), "training": asdict(trainer.settings), "exported": record.best_kind,
+                    "last_row": record.rows[-1]}, indent=2) + "\n", encoding="utf-8")
     if device.type == "cuda":
         log(f"peak memory {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB")
 

@@ -147,8 +147,9 @@ void run_sequence(const ops::AttentionArgs& args, const Dims& dims, const Run& r
     LR_CHECK_LT(sequence, args.page_table.rows());
     std::int64_t length = 0; // tokens that the run's furthest row sees
     for (std::int64_t row = run.first; row < run.last; ++row) {
-        LR_CHECK_GE(int_at(args.positions, row), 0);
-        length = std::max<std::int64_t>(length, int_at(args.positions, row) + 1);
+        const std::int64_t position = int_at(args.positions, row);
+        LR_CHECK_GE(position, 0);
+        length = std::max(length, position + 1);
     }
     LR_CHECK_LE(length, args.page_table.shape[1] * ops::kKvPage);
 
@@ -162,7 +163,7 @@ void run_sequence(const ops::AttentionArgs& args, const Dims& dims, const Run& r
     finish_run(args, dims, run);
 }
 
-// Rows [first, last): neighbours of one sequence go together, padding rows become zero.
+// Rows [first, last): neighbours of one sequence go together, padding is passed over.
 void run_block(const ops::AttentionArgs& args, const Dims& dims, std::int64_t first,
                std::int64_t last, std::int64_t kv_head) {
     while (first < last) {

@@ -69,7 +69,7 @@ void experts_gate_up(const ops::ExpertsGateUpArgs& args, ThreadPool& pool) {
                 [&](std::int64_t first, std::int64_t count, const float* values) {
                     for (std::int64_t i = 0; i < count; ++i) {
                         const float* gate = values + i * 2 * columns.count;
-                        float f[64];
+                        float f[kMaxPanel];
                         fold_gate_up(gate, gate + columns.count, columns.count, args.precision, f);
                         if (codes)
                             std::copy_n(f, columns.count,

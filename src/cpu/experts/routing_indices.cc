@@ -4,8 +4,22 @@
 #include "experts/endpoints.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace lr::cpu {
+namespace {
+
+void hand_weights_on(const ops::RoutingIndicesArgs& args, std::int64_t live) {
+    if (args.weights_out.empty())
+        return;
+    const auto row_bytes =
+        static_cast<std::size_t>(dtype_bytes(args.weights.dtype, args.weights.shape.row_count()));
+    for (std::int64_t i = 0; i < live; ++i)
+        std::memcpy(args.weights_out.row(i), args.weights.row(i), row_bytes);
+    zero_rows(args.weights_out, live);
+}
+
+} // namespace
 
 // One pass on one thread: a few thousand integers at most, and the order is the contract.
 void routing_indices(const ops::RoutingIndicesArgs& args, ThreadPool&) {
@@ -24,6 +38,7 @@ void routing_indices(const ops::RoutingIndicesArgs& args, ThreadPool&) {
         return e >= 0 && e < local ? e : -1;
     };
 
+    hand_weights_on(args, live_pairs / k);
     std::fill_n(counts, local, 0);
     for (std::int64_t flat = 0; flat < live_pairs; ++flat)
         if (const std::int32_t e = expert_of(flat); e >= 0)

@@ -120,7 +120,7 @@ void walk_sequence(const ops::ChunkStateArgs& args, std::int64_t sequence, std::
     if (slot < 0)
         return zero_chunks(args, head, begin, end);
     StateWalk walk(args, head);
-    walk.start(slot, int_at(args.mask, sequence) != 0);
+    walk.start(slot, args.mask.empty() || int_at(args.mask, sequence) != 0);
     for (std::int64_t c = begin; c < end; ++c) {
         const gdn::Chunk chunk =
             gdn::chunk_at(args.chunk_row, args.chunk_len, c, args.v_new.rows());

@@ -15,22 +15,22 @@ namespace {
 using ops::ActivationFormat;
 using ops::WeightFormat;
 
-// values[k] *= scale of k's block, for blocks of `block` columns.
-template <typename ScaleOf>
-void scale_blocks(float* values, std::int64_t columns, std::int64_t block, ScaleOf scale_of) {
-    for (std::int64_t first = 0, b = 0; first < columns; first += block, ++b) {
-        const float scale = scale_of(b);
-        const std::int64_t last = std::min(first + block, columns);
-        for (std::int64_t k = first; k < last; ++k)
-            values[k] *= scale;
-    }
+// values[0..count) *= scale. Runs of a fixed length become vector code.
+void scale_run(float* values, std::int64_t count, float scale) {
+    constexpr std::int64_t kRun = 16;
+    std::int64_t k = 0;
+    for (; k + kRun <= count; k += kRun)
+        for (std::int64_t i = 0; i < kRun; ++i)
+            values[k + i] *= scale;
+    for (; k < count; ++k)
+        values[k] *= scale;
 }
 
 // NVFP4: e2m1 values times their E4M3 block scales, exact.
 void scale_nvfp4(ConstView scale, std::int64_t row, std::int64_t columns, float* values) {
     const auto* codes = scale.row_as<std::uint8_t>(row);
-    scale_blocks(values, columns, numerics::kNvfp4Block,
-                 [&](std::int64_t b) { return numerics::decode_e4m3(codes[b]); });
+    for (std::int64_t first = 0, b = 0; first < columns; first += numerics::kNvfp4Block, ++b)
+        scale_run(values + first, numerics::kNvfp4Block, numerics::decode_e4m3(codes[b]));
 }
 
 float scale_at(ConstView scale, std::int64_t row, std::int64_t column) {
@@ -67,9 +67,9 @@ void WeightRows::decode(std::int64_t j, BlockScales scales, float* out) const {
     if (format_ == WeightFormat::kNvfp4)
         scale_nvfp4(part->scale, row, columns_, out);
     if (format_ == WeightFormat::kFp8Block && scales == BlockScales::kInValues)
-        scale_blocks(out, columns_, numerics::kFp8Block, [&, p = part, r = row](std::int64_t b) {
-            return scale_at(p->scale, r / numerics::kFp8Block, b);
-        });
+        for (std::int64_t k = 0, b = 0; k < columns_; k += numerics::kFp8Block, ++b)
+            scale_run(out + k, std::min(numerics::kFp8Block, columns_ - k),
+                      scale_at(part->scale, row / numerics::kFp8Block, b));
 }
 
 void WeightRows::decode_plain(std::int64_t j, std::int64_t first, std::int64_t count,
@@ -95,9 +95,9 @@ float WeightRows::factor(std::int64_t j) const {
     return 1.0f;
 }
 
-float WeightRows::block_scale(std::int64_t j, std::int64_t b) const {
+void WeightRows::block_scales(std::int64_t j, float* out) const {
     const auto [part, row] = place(j);
-    return scale_at(part->scale, row / numerics::kFp8Block, b);
+    load_floats(part->scale, row / numerics::kFp8Block, 0, part->scale.shape[1], out);
 }
 
 ActivationRows::ActivationRows(ConstView x, ConstView scale, float global)
@@ -139,8 +139,8 @@ float ActivationRows::factor(std::int64_t r) const {
     return 1.0f;
 }
 
-float ActivationRows::block_scale(std::int64_t r, std::int64_t b) const {
-    return scale_at(scale_, source(r), b);
+void ActivationRows::block_scales(std::int64_t r, float* out) const {
+    load_floats(scale_, source(r), 0, scale_.shape[1], out);
 }
 
 } // namespace lr::cpu

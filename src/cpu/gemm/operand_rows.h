@@ -29,8 +29,8 @@ class WeightRows {
     void decode_plain(std::int64_t j, std::int64_t first, std::int64_t count, float* out) const;
     // What is left of row j's scale: channel scale or global; 1 for kPlain and kFp8Block.
     float factor(std::int64_t j) const;
-    // kFp8Block: scale of columns [128*b, 128*b + 128) of row j.
-    float block_scale(std::int64_t j, std::int64_t b) const;
+    // kFp8Block: out[b] = scale of columns [128*b, 128*b + 128) of row j, ceil K/128 of them.
+    void block_scales(std::int64_t j, float* out) const;
 
   private:
     struct Place {
@@ -60,8 +60,8 @@ class ActivationRows {
     void decode(std::int64_t r, float* out) const;
     // Token or static scale, NVFP4 global; 1 for kPlain and kFp8Group.
     float factor(std::int64_t r) const;
-    // kFp8Group: scale of columns [128*b, 128*b + 128).
-    float block_scale(std::int64_t r, std::int64_t b) const;
+    // kFp8Group: out[b] = scale of columns [128*b, 128*b + 128), ceil K/128 of them.
+    void block_scales(std::int64_t r, float* out) const;
 
   private:
     std::int64_t source(std::int64_t r) const;

@@ -20,8 +20,10 @@ struct RowRun {
     std::int64_t count = 0;
 };
 
-// Weight rows that a panel of a K-wide weight should hold: a multiple of 4, between 4 and 64, so
-// that the decoded panel stays in a core's L2 cache.
+inline constexpr std::int64_t kMaxPanel = 64;
+
+// Weight rows that a panel of a K-wide weight should hold: a multiple of 4, between 4 and
+// kMaxPanel, so that the decoded panel stays in a core's L2 cache.
 std::int64_t panel_width(std::int64_t k);
 
 // y[i, j] of rows [first, first + count) of x and a panel of weight rows: run a, then run b (may be

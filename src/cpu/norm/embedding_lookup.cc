@@ -21,6 +21,12 @@ void load_table_row(const ops::Weight& table, std::int64_t id, float* out) {
     LR_CHECK(table.bound());
 }
 
+// An id of the vocabulary that another rank's table holds.
+bool elsewhere(const ops::EmbeddingLookupArgs& args, std::int64_t id) {
+    const std::int64_t local = id - args.first_row;
+    return id >= 0 && id < args.vocabulary && (local < 0 || local >= args.table.rows());
+}
+
 } // namespace
 
 void embedding_lookup(const ops::EmbeddingLookupArgs& args, ThreadPool& pool) {
@@ -30,11 +36,11 @@ void embedding_lookup(const ops::EmbeddingLookupArgs& args, ThreadPool& pool) {
         float* row = thread_scratch(0, d);
         for (std::int64_t i = begin; i < end; ++i) {
             const std::int32_t id = int_at(args.ids, i);
-            if (id == -1) {
+            if (id == -1 || elsewhere(args, id)) {
                 zero_rows(args.y.slice_rows(i, 1), 0);
                 continue;
             }
-            load_table_row(args.table, id, row);
+            load_table_row(args.table, id - args.first_row, row);
             store_floats(args.y, i, 0, d, row);
         }
     });

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "ops/norm/add_rmsnorm.h"
-#include "ops/norm/all_reduce.h"
 #include "ops/norm/embedding_lookup.h"
 #include "ops/norm/zero_fill.h"
 
@@ -17,7 +16,6 @@ namespace lr::cpu {
 
 void embedding_lookup(const ops::EmbeddingLookupArgs& args, ThreadPool& pool);
 void add_rmsnorm(const ops::AddRmsnormArgs& args, ThreadPool& pool);
-void all_reduce(const ops::AllReduceArgs& args, ThreadPool& pool);
 void zero_fill(const ops::ZeroFillArgs& args, ThreadPool& pool);
 
 } // namespace lr::cpu

@@ -7,6 +7,7 @@ Status check(const RoutingIndicesArgs& args) {
     ShapeCheck check("routing_indices");
     Dim n("n"), k("K"), local("L"), rows("rows");
     check.match("ids", args.ids, {n, k}, {DType::kI32});
+    check.match_optional("weights", args.weights, {n, k}, {DType::kBF16, DType::kF32});
     check.match_optional("n_live", args.n_live, {1}, {DType::kI32});
     check.match("counts", args.counts, {local}, {DType::kI32});
     check.match("start", args.start, {local}, {DType::kI32});
@@ -14,6 +15,9 @@ Status check(const RoutingIndicesArgs& args) {
     check.match("row_map", args.row_map, {rows}, {DType::kI32});
     if (check.status().ok())
         check.match("row_of", args.row_of, {n.value() * k.value()}, {DType::kI32});
+    check.match_optional("weights_out", args.weights_out, {n, k}, {args.weights.dtype});
+    check.require(args.weights.empty() == args.weights_out.empty(),
+                  "weights and weights_out: expected both or neither, got one");
     check.require(args.align >= 1, fmt::format("align: expected >= 1, got {}", args.align));
     check.require(args.first_expert >= 0,
                   fmt::format("first_expert: expected >= 0, got {}", args.first_expert));
@@ -22,9 +26,9 @@ Status check(const RoutingIndicesArgs& args) {
 
 Cost cost(const RoutingIndicesArgs& args) {
     Cost cost;
-    cost.read_bytes = bytes_of(args.ids) + bytes_of(args.n_live);
+    cost.read_bytes = bytes_of(args.ids) + bytes_of(args.weights) + bytes_of(args.n_live);
     cost.write_bytes = bytes_of(args.counts) + bytes_of(args.start) + bytes_of(args.end) +
-                       bytes_of(args.row_map) + bytes_of(args.row_of);
+                       bytes_of(args.row_map) + bytes_of(args.row_of) + bytes_of(args.weights_out);
     return cost;
 }
 

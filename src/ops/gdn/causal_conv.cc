@@ -3,6 +3,7 @@
 
 #include "core/dims.h"
 #include "ops/cost.h"
+#include "ops/gdn_shapes.h"
 
 namespace lr::ops {
 
@@ -18,14 +19,9 @@ Status check(const CausalConvArgs& args) {
         .match("y", args.y, {n, channels}, act);
     LR_TRY(check.status());
     Dim offsets{"B+1", sequences.value() + 1};
-    return check.match("cu_seqlens", args.cu_seqlens, {offsets}, {DType::kI32})
-        .require(args.conv.format == WeightFormat::kPlain,
-                 fmt::format("conv: expected a plain weight, got {}",
-                             weight_format_name(args.conv.format)))
-        .require(args.conv.shape == Shape{channels.value(), 4},
-                 fmt::format("conv: expected shape [{}, 4], got {}", channels.value(),
-                             args.conv.shape.to_string()))
-        .status();
+    check.match("cu_seqlens", args.cu_seqlens, {offsets}, {DType::kI32});
+    check_conv_weight(check, args.conv, channels.value());
+    return check.status();
 }
 
 Cost cost(const CausalConvArgs& args) {

@@ -3,6 +3,7 @@
 
 #include "core/dims.h"
 #include "ops/cost.h"
+#include "ops/gdn_shapes.h"
 
 namespace lr::ops {
 
@@ -17,13 +18,9 @@ Status check(const ChunkKktSolveArgs& args) {
         .match("chunk_len", args.chunk_len, {chunks}, {DType::kI32})
         .match("a_inv", args.a_inv, {n, hv, kGdnChunk}, act);
     LR_TRY(check.status());
-    return check
-        .require(
-            hv.value() % hk.value() == 0,
-            fmt::format("expected Hv a multiple of Hk, got Hv={} Hk={}", hv.value(), hk.value()))
-        .require(dk.value() % 16 == 0,
-                 fmt::format("expected dk a multiple of 16, got dk={}", dk.value()))
-        .status();
+    check_gdn_heads(check, hk.value(), hv.value());
+    check_gdn_width(check, "dk", dk.value());
+    return check.status();
 }
 
 Cost cost(const ChunkKktSolveArgs& args) {

@@ -3,6 +3,7 @@
 
 #include "core/dims.h"
 #include "ops/cost.h"
+#include "ops/gdn_shapes.h"
 
 namespace lr::ops {
 
@@ -19,14 +20,10 @@ Status check(const ChunkOutputArgs& args) {
         .match("chunk_len", args.chunk_len, {chunks}, {DType::kI32})
         .match("o", args.o, {n, hv, dv}, act);
     LR_TRY(check.status());
-    return check
-        .require(
-            hv.value() % hk.value() == 0,
-            fmt::format("expected Hv a multiple of Hk, got Hv={} Hk={}", hv.value(), hk.value()))
-        .require(dk.value() % 16 == 0 && dv.value() % 16 == 0,
-                 fmt::format("expected dk and dv multiples of 16, got dk={} dv={}", dk.value(),
-                             dv.value()))
-        .status();
+    check_gdn_heads(check, hk.value(), hv.value());
+    check_gdn_width(check, "dk", dk.value());
+    check_gdn_width(check, "dv", dv.value());
+    return check.status();
 }
 
 Cost cost(const ChunkOutputArgs& args) {

@@ -3,6 +3,7 @@
 
 #include "core/dims.h"
 #include "ops/cost.h"
+#include "ops/gdn_shapes.h"
 
 namespace lr::ops {
 
@@ -18,21 +19,18 @@ Status check(const ChunkStateArgs& args) {
         .match("chunk_row", args.chunk_row, {chunks}, {DType::kI32})
         .match("chunk_len", args.chunk_len, {chunks}, {DType::kI32})
         .match("slot", args.slot, {sequences}, {DType::kI32})
-        .match("mask", args.mask, {sequences}, {DType::kI32})
+        .match_optional("mask", args.mask, {sequences}, {DType::kI32})
         .match_optional("n_live", args.n_live, {1}, {DType::kI32})
         .match("ssm_state", args.ssm_state, {slots, hv, dv, dk}, act)
         .match("h", args.h, {chunks, hv, dv, dk}, act)
         .match("v_new", args.v_new, {n, hv, dv}, act);
     LR_TRY(check.status());
     Dim offsets{"B+1", sequences.value() + 1};
-    return check.match("seq_chunk", args.seq_chunk, {offsets}, {DType::kI32})
-        .require(
-            hv.value() % hk.value() == 0,
-            fmt::format("expected Hv a multiple of Hk, got Hv={} Hk={}", hv.value(), hk.value()))
-        .require(dk.value() % 16 == 0 && dv.value() % 16 == 0,
-                 fmt::format("expected dk and dv multiples of 16, got dk={} dv={}", dk.value(),
-                             dv.value()))
-        .status();
+    check.match("seq_chunk", args.seq_chunk, {offsets}, {DType::kI32});
+    check_gdn_heads(check, hk.value(), hv.value());
+    check_gdn_width(check, "dk", dk.value());
+    check_gdn_width(check, "dv", dv.value());
+    return check.status();
 }
 
 Cost cost(const ChunkStateArgs& args) {

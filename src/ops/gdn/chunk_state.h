@@ -3,7 +3,8 @@
 // ops/gdn/chunk_state.h: carries the matrix state from chunk to chunk (prefill-gdn node 15).
 //
 // Math      per sequence and value head h, key head h / (Hv/Hk), over its chunks in order, with S
-//           the state at the chunk's start (the slot's, or zero where mask is 0):
+//           the state at the chunk's start (the slot's, or zero where mask is 0; without a mask the
+//           slot's):
 //             h = S;  v_new_i = u_i - S w_i
 //             S <- exp(G_last) S + sum_i (exp(G_last - G_i) v_new_i) kn_i^T
 //           G_last is G at the chunk's last row; the last S is written to the slot
@@ -39,7 +40,7 @@ struct ChunkStateArgs {
     ConstView chunk_len; // [NC] i32
     ConstView seq_chunk; // [B+1] i32, first chunk of each sequence
     ConstView slot;      // [B] i32
-    ConstView mask;      // [B] i32
+    ConstView mask = {}; // [B] i32, optional: 1 = start from the slot's state
     ConstView n_live;    // [1] i32, optional
     View ssm_state;      // [S, Hv, dv, dk]
     View h;              // [NC, Hv, dv, dk]

@@ -10,10 +10,11 @@ Status check(const GatedNormArgs& args) {
     ShapeCheck check("gated_norm");
     Dim n{"n"}, hv{"Hv"}, dv{"dv"};
     const std::initializer_list<DType> floats = {DType::kBF16, DType::kF32};
+    const std::initializer_list<DType> weights = {DType::kBF16, DType::kF16, DType::kF32};
     check.match("o", args.o, {n, hv, dv}, floats)
         .match("z", args.z, {n, hv, dv}, floats)
         .match_optional("n_live", args.n_live, {1}, {DType::kI32})
-        .match("weight", args.weight, {dv}, floats);
+        .match("weight", args.weight, {dv}, weights);
     LR_TRY(check.status());
     Dim columns{"Hv*dv", hv.value() * dv.value()};
     return check.match("y", args.y, {n, columns}, floats)

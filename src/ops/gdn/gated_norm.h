@@ -6,7 +6,7 @@
 // Math      per row and head: y = o * inv * w * z * sigmoid(z), inv = 1 / sqrt(mean(o^2) + eps);
 //           w multiplies as it is (not 1 + w), the norm comes before the gate
 // Shapes    o, z [n, Hv, dv]   weight [dv]   y [n, Hv*dv]
-// Types     o, z, y bf16 or f32; weight bf16 or f32
+// Types     o, z, y bf16 or f32; weight bf16, f16 or f32
 // Rounding  all arithmetic f32, one rounding when y is stored
 // Order     sum of squares in the fixed tree of cpu::dot; factors multiplied left to right
 // Aliasing  y may be o itself; nothing else overlaps

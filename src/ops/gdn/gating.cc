@@ -10,10 +10,11 @@ Status check(const GatingArgs& args) {
     ShapeCheck check("gating");
     Dim n{"n"}, hv{"Hv"};
     const std::initializer_list<DType> floats = {DType::kBF16, DType::kF32};
+    const std::initializer_list<DType> weights = {DType::kBF16, DType::kF16, DType::kF32};
     check.match("g", args.g, {n, hv}, {DType::kF32})
         .match("beta", args.beta, {n, hv}, {DType::kF32})
-        .match("a_log", args.a_log, {hv}, floats)
-        .match("dt_bias", args.dt_bias, {hv}, floats)
+        .match("a_log", args.a_log, {hv}, weights)
+        .match("dt_bias", args.dt_bias, {hv}, weights)
         .match_optional("n_live", args.n_live, {1}, {DType::kI32});
     LR_TRY(check.status());
     Dim columns{"2*Hv", 2 * hv.value()};

@@ -5,7 +5,7 @@
 // Math      g = -exp(a_log) * softplus(a + dt_bias);  beta = sigmoid(b);  b | a = ba
 //           softplus(x) = x > 20 ? x : log1p(exp(x))
 // Shapes    ba [n, 2*Hv]   a_log, dt_bias [Hv]   g, beta [n, Hv]
-// Types     ba, a_log, dt_bias bf16 or f32; g, beta f32
+// Types     ba bf16 or f32; a_log, dt_bias bf16, f16 or f32; g, beta f32
 // Rounding  f32; kModel rounds beta to bf16 before it is stored as f32; g is never rounded
 // Order     elementwise; the same bits as the gates inside ops/gdn/recurrent_update.h
 // Aliasing  nothing overlaps

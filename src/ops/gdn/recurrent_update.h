@@ -10,8 +10,8 @@
 //             softplus(x) = x > 20 ? x : log1p(exp(x))
 // Shapes    q, k [n, Hk, dk]   v, o [n, Hv, dv]   b, a [n, Hv]   a_log, dt_bias [Hv]   slot [n]
 //           ssm_state [S, Hv, dv, dk];  Hv % Hk == 0, dk % 16 == 0, dv % 16 == 0
-// Types     q, k, v, b, a, o bf16 or f32; a_log, dt_bias bf16 or f32; ssm_state f32 or bf16;
-//           slot i32
+// Types     q, k, v, b, a, o bf16 or f32; a_log, dt_bias bf16, f16 or f32; ssm_state
+//           f32 or bf16; slot i32
 // Rounding  all arithmetic f32; kModel rounds beta to bf16; one rounding when o is stored; a bf16
 //           state is rounded when stored, after o was read from the unrounded one
 // Order     sums over dk in the fixed tree of cpu::dot, independent of n

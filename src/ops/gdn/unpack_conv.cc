@@ -3,6 +3,7 @@
 
 #include "core/dims.h"
 #include "ops/cost.h"
+#include "ops/gdn_shapes.h"
 
 namespace lr::ops {
 
@@ -24,13 +25,8 @@ Status check(const UnpackConvArgs& args) {
         .match("ba", args.ba, {n, 2 * hv.value()}, act)
         .match("slot", args.slot, {n}, {DType::kI32})
         .match_optional("n_live", args.n_live, {1}, {DType::kI32})
-        .match("conv_state", args.conv_state, {slots, channels, 3}, {args.qkvz.dtype})
-        .require(args.conv.format == WeightFormat::kPlain,
-                 fmt::format("conv: expected a plain weight, got {}",
-                             weight_format_name(args.conv.format)))
-        .require(args.conv.shape == Shape{channels.value(), 4},
-                 fmt::format("conv: expected shape [{}, 4], got {}", channels.value(),
-                             args.conv.shape.to_string()));
+        .match("conv_state", args.conv_state, {slots, channels, 3}, {args.qkvz.dtype});
+    check_conv_weight(check, args.conv, channels.value());
     return check.status();
 }
 

@@ -8,8 +8,9 @@
 // Rounding  none where y's type holds the table's values; else one, when y is stored
 // Order     no sums
 // Aliasing  nothing may overlap
-// Bounds    id -1 gives a zero row (a row whose request failed); any other id outside [0,V) is a
-//           caller bug; rows >= n_live are zero and their ids are not read
+// Bounds    id -1 gives a zero row (a row whose request failed); so does an id of another
+//           rank's share; any other id outside the vocabulary is a caller bug; rows >= n_live are
+//           zero and their ids are not read
 // Graph     capture-safe: no sync, allocation or host read; n, shapes and pointers are baked, ids
 //           are not
 // Scratch   none
@@ -26,6 +27,10 @@ struct EmbeddingLookupArgs {
     ConstView n_live = {}; // [1]
     Weight table;          // [V,D]
     View y;                // [n,D]
+    // A rank's share: the table holds ids [first_row, first_row + V) of `vocabulary` in all (0: of
+    // V).
+    std::int64_t first_row = 0;
+    std::int64_t vocabulary = 0;
 
     template <typename Visitor> void visit(Visitor& v) {
         v.in("ids", ids);

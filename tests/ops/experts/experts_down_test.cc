@@ -64,9 +64,10 @@ TEST(ExpertsDown, EveryProductHasTheBitsOfItsDefinitionAndDeadRowsStay) {
                         << activation_format_name(a) << " x " << weight_format_name(format)
                         << " expert " << e << " row " << r << " column " << j;
         for (std::int64_t r = 0; r < c.rows.rows; ++r)
-            if (!c.rows.live(r))
+            if (!c.rows.live(r)) {
                 for (std::byte b : c.z.row_bits(r))
                     ASSERT_EQ(b, std::byte{0xFF});
+            }
     }
 }
 

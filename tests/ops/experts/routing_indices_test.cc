@@ -116,6 +116,21 @@ TEST(RoutingIndices, MapsAreInverseAndRowsStayInsideTheCapacity) {
     }
 }
 
+TEST(RoutingIndices, HandsTheWeightsOfLiveRowsOn) {
+    Case c(3, 2, 4, 1);
+    GuardedTensor weights(DType::kBF16, {3, 2}), out(DType::kBF16, {3, 2});
+    weights.set_all({0.75, 0.25, 0.5, 0.5}); // row 2 stays NaN
+    c.ids.set_all({0, 1, 2, 3});
+    c.n_live.set(0, 2);
+    c.args.weights = weights;
+    EXPECT_EQ(check(c.args).message(),
+              "routing_indices: weights and weights_out: expected both or neither, got one");
+    c.args.weights_out = out;
+    c.run();
+    EXPECT_EQ(values(out), (std::vector<double>{0.75, 0.25, 0.5, 0.5, 0, 0}));
+    EXPECT_TRUE(out.guards_intact());
+}
+
 TEST(RoutingIndices, RefusesWrongShapes) {
     Case c(4, 2, 3, 8);
     RoutingIndicesArgs args = c.args;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/thread_pool.h"
 #include "cpu/gdn/gdn.h"
 #include "ops/gdn/causal_conv.h"
 #include "tests/ops/gdn/gdn_case.h"
@@ -36,11 +35,7 @@ struct Case {
                 .y = y};
     }
     Case(const Case&) = delete;
-    void run(int threads = 1) {
-        ASSERT_TRUE(check(args).ok()) << check(args).message();
-        ThreadPool pool(threads);
-        cpu::causal_conv(args, pool);
-    }
+    void run(int threads = 1) { run_op(cpu::causal_conv, args, threads); }
 };
 
 const std::vector<std::int64_t> kLengths = {1, 5, 2, 3, 40};

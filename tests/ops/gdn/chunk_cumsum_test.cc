@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/thread_pool.h"
 #include "cpu/gdn/gdn.h"
 #include "ops/gdn/chunk_cumsum.h"
 #include "tests/ops/gdn/gdn_case.h"
@@ -27,11 +26,7 @@ struct Case {
                 .g_cumsum = g_cumsum};
     }
     Case(const Case&) = delete;
-    void run(int threads = 1) {
-        ASSERT_TRUE(check(args).ok()) << check(args).message();
-        ThreadPool pool(threads);
-        cpu::chunk_cumsum(args, pool);
-    }
+    void run(int threads = 1) { run_op(cpu::chunk_cumsum, args, threads); }
 };
 
 TEST(ChunkCumsum, RestartsAtEachChunk) {

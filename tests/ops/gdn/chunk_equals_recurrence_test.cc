@@ -66,12 +66,6 @@ void copy_rows(GuardedTensor& from, std::int64_t first, std::int64_t count, Guar
         to.set(row * width + i, from.at(first * width + i));
 }
 
-template <typename Args, typename Function>
-void run(Function function, const Args& args, ThreadPool& pool) {
-    ASSERT_TRUE(check(args).ok()) << check(args).message();
-    function(args, pool);
-}
-
 // One prefill batch: o of every row, states in the layer's slots.
 class Prefill {
   public:
@@ -120,91 +114,91 @@ class Prefill {
             row += piece.count;
         }
         GuardedTensor u(layer_.act, {batch_.n, layer_.channels});
-        run(cpu::causal_conv,
-            CausalConvArgs{.qkv = qkvz.view().slice_columns(0, layer_.channels),
-                           .cu_seqlens = batch_.cu_seqlens,
-                           .slot = batch_.slot,
-                           .mask = batch_.mask,
-                           .n_live = batch_.n_live,
-                           .conv = layer_.conv,
-                           .conv_state = layer_.conv_state,
-                           .y = u},
-            pool_);
-        run(cpu::qkv_split,
-            QkvSplitArgs{.x = u, .n_live = batch_.n_live, .q = q_, .k = k_, .v = v_}, pool_);
-        run(cpu::gating,
-            GatingArgs{.ba = ba,
-                       .a_log = layer_.a_log,
-                       .dt_bias = layer_.dt_bias,
-                       .n_live = batch_.n_live,
-                       .g = g_,
-                       .beta = beta_,
-                       .precision = layer_.precision},
-            pool_);
+        run_op(cpu::causal_conv,
+               CausalConvArgs{.qkv = qkvz.view().slice_columns(0, layer_.channels),
+                              .cu_seqlens = batch_.cu_seqlens,
+                              .slot = batch_.slot,
+                              .mask = batch_.mask,
+                              .n_live = batch_.n_live,
+                              .conv = layer_.conv,
+                              .conv_state = layer_.conv_state,
+                              .y = u},
+               pool_);
+        run_op(cpu::qkv_split,
+               QkvSplitArgs{.x = u, .n_live = batch_.n_live, .q = q_, .k = k_, .v = v_}, pool_);
+        run_op(cpu::gating,
+               GatingArgs{.ba = ba,
+                          .a_log = layer_.a_log,
+                          .dt_bias = layer_.dt_bias,
+                          .n_live = batch_.n_live,
+                          .g = g_,
+                          .beta = beta_,
+                          .precision = layer_.precision},
+               pool_);
         for (GuardedTensor* x : {&q_, &k_})
-            run(cpu::l2norm, L2normArgs{.x = *x, .n_live = batch_.n_live, .y = *x}, pool_);
-        run(cpu::chunk_cumsum,
-            ChunkCumsumArgs{.g = g_,
-                            .chunk_row = batch_.chunk_row,
-                            .chunk_len = batch_.chunk_len,
-                            .n_live = batch_.n_live,
-                            .g_cumsum = g_},
-            pool_);
+            run_op(cpu::l2norm, L2normArgs{.x = *x, .n_live = batch_.n_live, .y = *x}, pool_);
+        run_op(cpu::chunk_cumsum,
+               ChunkCumsumArgs{.g = g_,
+                               .chunk_row = batch_.chunk_row,
+                               .chunk_len = batch_.chunk_len,
+                               .n_live = batch_.n_live,
+                               .g_cumsum = g_},
+               pool_);
     }
 
     void chunk() {
         GuardedTensor a_inv = tensor(layer_.hv, kGdnChunk), w = tensor(layer_.hv, layer_.dk);
         GuardedTensor u = tensor(layer_.hv, layer_.dv), v_new = tensor(layer_.hv, layer_.dv);
         GuardedTensor h(layer_.act, {batch_.chunks, layer_.hv, layer_.dv, layer_.dk});
-        run(cpu::chunk_kkt_solve,
-            ChunkKktSolveArgs{.k = k_,
-                              .beta = beta_,
+        run_op(cpu::chunk_kkt_solve,
+               ChunkKktSolveArgs{.k = k_,
+                                 .beta = beta_,
+                                 .g_cumsum = g_,
+                                 .chunk_row = batch_.chunk_row,
+                                 .chunk_len = batch_.chunk_len,
+                                 .a_inv = a_inv,
+                                 .precision = layer_.precision},
+               pool_);
+        run_op(cpu::chunk_recompute_wu,
+               ChunkRecomputeWuArgs{.k = k_,
+                                    .v = v_,
+                                    .beta = beta_,
+                                    .g_cumsum = g_,
+                                    .a_inv = a_inv,
+                                    .chunk_row = batch_.chunk_row,
+                                    .chunk_len = batch_.chunk_len,
+                                    .n_live = batch_.n_live,
+                                    .w = w,
+                                    .u = u,
+                                    .precision = layer_.precision},
+               pool_);
+        run_op(cpu::chunk_state,
+               ChunkStateArgs{.k = k_,
+                              .w = w,
+                              .u = u,
                               .g_cumsum = g_,
                               .chunk_row = batch_.chunk_row,
                               .chunk_len = batch_.chunk_len,
-                              .a_inv = a_inv,
+                              .seq_chunk = batch_.seq_chunk,
+                              .slot = batch_.slot,
+                              .mask = batch_.mask,
+                              .n_live = batch_.n_live,
+                              .ssm_state = layer_.ssm_state,
+                              .h = h,
+                              .v_new = v_new,
                               .precision = layer_.precision},
-            pool_);
-        run(cpu::chunk_recompute_wu,
-            ChunkRecomputeWuArgs{.k = k_,
-                                 .v = v_,
-                                 .beta = beta_,
-                                 .g_cumsum = g_,
-                                 .a_inv = a_inv,
-                                 .chunk_row = batch_.chunk_row,
-                                 .chunk_len = batch_.chunk_len,
-                                 .n_live = batch_.n_live,
-                                 .w = w,
-                                 .u = u,
-                                 .precision = layer_.precision},
-            pool_);
-        run(cpu::chunk_state,
-            ChunkStateArgs{.k = k_,
-                           .w = w,
-                           .u = u,
-                           .g_cumsum = g_,
-                           .chunk_row = batch_.chunk_row,
-                           .chunk_len = batch_.chunk_len,
-                           .seq_chunk = batch_.seq_chunk,
-                           .slot = batch_.slot,
-                           .mask = batch_.mask,
-                           .n_live = batch_.n_live,
-                           .ssm_state = layer_.ssm_state,
-                           .h = h,
-                           .v_new = v_new,
-                           .precision = layer_.precision},
-            pool_);
-        run(cpu::chunk_output,
-            ChunkOutputArgs{.q = q_,
-                            .k = k_,
-                            .v_new = v_new,
-                            .h = h,
-                            .g_cumsum = g_,
-                            .chunk_row = batch_.chunk_row,
-                            .chunk_len = batch_.chunk_len,
-                            .o = o,
-                            .precision = layer_.precision},
-            pool_);
+               pool_);
+        run_op(cpu::chunk_output,
+               ChunkOutputArgs{.q = q_,
+                               .k = k_,
+                               .v_new = v_new,
+                               .h = h,
+                               .g_cumsum = g_,
+                               .chunk_row = batch_.chunk_row,
+                               .chunk_len = batch_.chunk_len,
+                               .o = o,
+                               .precision = layer_.precision},
+               pool_);
     }
 
     Layer& layer_;
@@ -225,34 +219,34 @@ GuardedTensor decode(Layer& layer, Sequence& sequence, int slot_index) {
     slot.set(0, slot_index);
     ThreadPool pool(1);
     for (std::int64_t t = 0; t < sequence.length; ++t) {
-        run(cpu::unpack_conv,
-            UnpackConvArgs{.qkvz = sequence.qkvz.view().slice_rows(t, 1),
-                           .ba = sequence.ba.view().slice_rows(t, 1),
-                           .slot = slot,
-                           .n_live = {},
-                           .conv = layer.conv,
-                           .conv_state = layer.conv_state,
-                           .q = q,
-                           .k = k,
-                           .v = v,
-                           .z = z,
-                           .b = b,
-                           .a = a},
-            pool);
-        run(cpu::recurrent_update,
-            RecurrentUpdateArgs{.q = q,
-                                .k = k,
-                                .v = v,
-                                .b = b,
-                                .a = a,
-                                .a_log = layer.a_log,
-                                .dt_bias = layer.dt_bias,
-                                .slot = slot,
-                                .n_live = {},
-                                .ssm_state = layer.ssm_state,
-                                .o = o.view().slice_rows(t, 1),
-                                .precision = layer.precision},
-            pool);
+        run_op(cpu::unpack_conv,
+               UnpackConvArgs{.qkvz = sequence.qkvz.view().slice_rows(t, 1),
+                              .ba = sequence.ba.view().slice_rows(t, 1),
+                              .slot = slot,
+                              .n_live = {},
+                              .conv = layer.conv,
+                              .conv_state = layer.conv_state,
+                              .q = q,
+                              .k = k,
+                              .v = v,
+                              .z = z,
+                              .b = b,
+                              .a = a},
+               pool);
+        run_op(cpu::recurrent_update,
+               RecurrentUpdateArgs{.q = q,
+                                   .k = k,
+                                   .v = v,
+                                   .b = b,
+                                   .a = a,
+                                   .a_log = layer.a_log,
+                                   .dt_bias = layer.dt_bias,
+                                   .slot = slot,
+                                   .n_live = {},
+                                   .ssm_state = layer.ssm_state,
+                                   .o = o.view().slice_rows(t, 1),
+                                   .precision = layer.precision},
+               pool);
     }
     return o;
 }

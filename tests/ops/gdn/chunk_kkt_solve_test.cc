@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/thread_pool.h"
 #include "cpu/gdn/gdn.h"
 #include "ops/gdn/chunk_kkt_solve.h"
 #include "tests/ops/gdn/gdn_case.h"
@@ -35,11 +34,7 @@ struct Case {
                 .precision = out == DType::kF32 ? Precision::kF32 : Precision::kModel};
     }
     Case(const Case&) = delete;
-    void run(int threads = 1) {
-        ASSERT_TRUE(check(args).ok()) << check(args).message();
-        ThreadPool pool(threads);
-        cpu::chunk_kkt_solve(args, pool);
-    }
+    void run(int threads = 1) { run_op(cpu::chunk_kkt_solve, args, threads); }
     // Element (i, j) of I + A of the chunk that starts at `row`, in double.
     double matrix(std::int64_t row, std::int64_t head, std::int64_t i, std::int64_t j) {
         if (j >= i)
@@ -145,7 +140,7 @@ TEST(ChunkKktSolve, RefusesShapesThatDisagree) {
     EXPECT_EQ(check(bad).message(), "chunk_kkt_solve: expected Hv a multiple of Hk, got Hv=4 Hk=3");
     bad = c.args;
     bad.k.shape[2] = 8;
-    EXPECT_EQ(check(bad).message(), "chunk_kkt_solve: expected dk a multiple of 16, got dk=8");
+    EXPECT_EQ(check(bad).message(), "chunk_kkt_solve: expected dk a multiple of 16, got 8");
 }
 
 TEST(ChunkKktSolve, CostReadsNothingOfTheInverse) {

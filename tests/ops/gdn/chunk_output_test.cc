@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/thread_pool.h"
 #include "cpu/gdn/gdn.h"
 #include "ops/gdn/chunk_output.h"
 #include "tests/ops/gdn/gdn_case.h"
@@ -41,11 +40,7 @@ struct Case {
                 .precision = precision};
     }
     Case(const Case&) = delete;
-    void run(int threads = 1) {
-        ASSERT_TRUE(check(args).ok()) << check(args).message();
-        ThreadPool pool(threads);
-        cpu::chunk_output(args, pool);
-    }
+    void run(int threads = 1) { run_op(cpu::chunk_output, args, threads); }
     // P of rows i >= j, as an operand of the product. The f32 chain is the one the header states:
     // in double, P would now and then round to the other bf16 neighbour.
     double weight(std::int64_t i, std::int64_t j, std::int64_t head) {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/thread_pool.h"
 #include "cpu/gdn/gdn.h"
 #include "ops/gdn/chunk_state.h"
 #include "tests/ops/gdn/gdn_case.h"
@@ -45,11 +44,7 @@ struct Case {
                 .precision = precision};
     }
     Case(const Case&) = delete;
-    void run(int threads = 1) {
-        ASSERT_TRUE(check(args).ok()) << check(args).message();
-        ThreadPool pool(threads);
-        cpu::chunk_state(args, pool);
-    }
+    void run(int threads = 1) { run_op(cpu::chunk_state, args, threads); }
     std::int64_t state_at(std::int64_t block, std::int64_t head, std::int64_t i, std::int64_t j) {
         return ((block * hv + head) * kDv + i) * kDk + j;
     }

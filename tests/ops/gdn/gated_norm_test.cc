@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/thread_pool.h"
 #include "cpu/gdn/gdn.h"
 #include "ops/gdn/gated_norm.h"
 #include "tests/ops/gdn/gdn_case.h"
@@ -25,11 +24,7 @@ struct Case {
         args = {.o = o, .z = z, .n_live = n_live, .weight = weight, .y = y, .eps = 1e-6f};
     }
     Case(const Case&) = delete;
-    void run(int threads = 1) {
-        ASSERT_TRUE(check(args).ok()) << check(args).message();
-        ThreadPool pool(threads);
-        cpu::gated_norm(args, pool);
-    }
+    void run(int threads = 1) { run_op(cpu::gated_norm, args, threads); }
 };
 
 void expect_oracle(DType act) {

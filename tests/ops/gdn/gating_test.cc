@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/thread_pool.h"
 #include "cpu/gdn/gdn.h"
 #include "ops/gdn/gating.h"
 #include "tests/ops/gdn/gdn_case.h"
@@ -32,11 +31,7 @@ struct Case {
                 .precision = precision};
     }
     Case(const Case&) = delete;
-    void run(int threads = 1) {
-        ASSERT_TRUE(check(args).ok()) << check(args).message();
-        ThreadPool pool(threads);
-        cpu::gating(args, pool);
-    }
+    void run(int threads = 1) { run_op(cpu::gating, args, threads); }
 };
 
 TEST(Gating, MatchesADoubleOracleAndRoundsBetaAlone) {

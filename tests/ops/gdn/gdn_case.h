@@ -4,6 +4,8 @@
 // batch, comparison with an oracle in double, and the head index.
 #pragma once
 
+#include "core/status.h"
+#include "core/thread_pool.h"
 #include "ops/op.h"
 #include "tests/ops/guarded_tensor.h"
 
@@ -11,7 +13,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <vector>
 
 namespace lr::ops::gdn_test {
@@ -100,6 +101,19 @@ struct Packed {
         return static_cast<std::int64_t>(chunk_len.at(chunk));
     }
 };
+
+// Checks the arguments and runs the CPU function.
+template <typename Args>
+void run_op(void (*function)(const Args&, ThreadPool&), const Args& args, ThreadPool& pool) {
+    const Status status = check(args);
+    ASSERT_TRUE(status.ok()) << status.message();
+    function(args, pool);
+}
+template <typename Args>
+void run_op(void (*function)(const Args&, ThreadPool&), const Args& args, int threads) {
+    ThreadPool pool(threads);
+    run_op(function, args, pool);
+}
 
 // got is within `bound` of expected, both finite.
 inline ::testing::AssertionResult near(double got, double expected, double bound) {

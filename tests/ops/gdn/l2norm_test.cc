@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/thread_pool.h"
 #include "cpu/gdn/gdn.h"
 #include "ops/gdn/l2norm.h"
 #include "tests/ops/gdn/gdn_case.h"
@@ -23,11 +22,7 @@ struct Case {
         args = {.x = x, .n_live = n_live, .y = y};
     }
     Case(const Case&) = delete;
-    void run(int threads = 1) {
-        ASSERT_TRUE(check(args).ok()) << check(args).message();
-        ThreadPool pool(threads);
-        cpu::l2norm(args, pool);
-    }
+    void run(int threads = 1) { run_op(cpu::l2norm, args, threads); }
 };
 
 TEST(L2norm, MatchesADoubleOracle) {

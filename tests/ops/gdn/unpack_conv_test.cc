@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/thread_pool.h"
 #include "cpu/gdn/gdn.h"
 #include "ops/gdn/unpack_conv.h"
 #include "tests/ops/gdn/gdn_case.h"
@@ -54,11 +53,7 @@ struct Case {
                 .a = a};
     }
     Case(const Case&) = delete;
-    void run(int threads = 1) {
-        ASSERT_TRUE(check(args).ok()) << check(args).message();
-        ThreadPool pool(threads);
-        cpu::unpack_conv(args, pool);
-    }
+    void run(int threads = 1) { run_op(cpu::unpack_conv, args, threads); }
     double tap(std::int64_t channel, std::int64_t i) {
         return channel < 40 ? taps_a.at(channel * 4 + i) : taps_b.at((channel - 40) * 4 + i);
     }

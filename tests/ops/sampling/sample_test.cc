@@ -144,6 +144,20 @@ TEST(Sample, DrawsByInverseDistributionFunction) {
     EXPECT_GT(compared, 290);
 }
 
+// 4096 equal logits: token k owns the draws in [k/4096, (k+1)/4096), its lower edge included.
+TEST(Sample, GivesTheLowerEdgeOfAnIntervalToItsToken) {
+    std::uint64_t position = 0;
+    const auto steps = [&position] { return numerics::counter_uniform(11, 0, position) * 4096; };
+    while (steps() != std::floor(steps()) || steps() < 1)
+        ++position;
+    Case c(1, 4096);
+    c.logits.set_all(std::vector<double>(4096, 0.5));
+    c.temperature.set(0, 0.7);
+    c.position.set(0, static_cast<double>(position));
+    c.run();
+    EXPECT_EQ(c.token.at(0), steps());
+}
+
 TEST(Sample, FollowsTheDistributionOverManyPositions) {
     const std::int64_t draws = 4000;
     Case c(draws, 3);

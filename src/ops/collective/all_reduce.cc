@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/norm/all_reduce.h"
+#include "ops/collective/all_reduce.h"
 
 #include "ops/cost.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/thread_pool.h"
-#include "cpu/norm/norm.h"
-#include "ops/norm/all_reduce.h"
+#include "cpu/collective/collective.h"
+#include "ops/collective/all_reduce.h"
 #include "tests/ops/guarded_tensor.h"
 
 #include <gtest/gtest.h>

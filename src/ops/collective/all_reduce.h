@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ops/norm/all_reduce.h: the sum of all ranks' partial rows.
+// ops/collective/all_reduce.h: the sum of all ranks' partial rows.
 //
 // Math      y = sum over ranks of x
 // Shapes    x, y [n,D]   n_live [1]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/thread_pool.h"
-#include "cpu/norm/norm.h"
+#include "cpu/collective/collective.h"
 #include "cpu/rows.h"
 
 #include <cstring>

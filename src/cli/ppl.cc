@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// liverow ppl: perplexity of a text under a model.
+#include "cli/commands.h"
+#include "core/clock.h"
+#include "core/log.h"
+#include "engine/engine.h"
+#include "model/open.h"
+#include "text/tokenizer.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+
+namespace lr::cli {
+namespace {
+
+struct Options {
+    std::string model, file, precision = "bf16", numerics = "hf";
+    std::int64_t window = 512;
+    int threads = 0;
+    bool special = false;
+};
+
+// -log softmax(logits)[target], the sum in double.
+double negative_log_likelihood(std::span<const float> logits, std::int32_t target) {
+    const float top = *std::max_element(logits.begin(), logits.end());
+    double sum = 0;
+    for (float logit : logits)
+        sum += std::exp(static_cast<double>(logit) - static_cast<double>(top));
+    return std::log(sum) + static_cast<double>(top) -
+           static_cast<double>(logits[static_cast<std::size_t>(target)]);
+}
+
+class Perplexity {
+  public:
+    explicit Perplexity(const Options& options) : options_(options) {}
+
+    Status execute() {
+        LR_TRY_ASSIGN(opened_, model::open_model(options_.model));
+        LR_TRY_ASSIGN(const text::Tokenizer tokenizer, text::Tokenizer::load(options_.model));
+        LR_TRY_ASSIGN(const std::string text, model::read_text_file(options_.file));
+        LR_TRY_ASSIGN(ids_, tokenizer.encode(text, {.allow_special = options_.special}));
+        if (ids_.size() < 2)
+            return fail(Code::kInvalidArgument,
+                        "{}: expected at least two tokens, got {}; nothing can be scored",
+                        options_.file, ids_.size());
+        engine::EngineOptions engine_options;
+        engine_options.threads = options_.threads;
+        engine_options.context = std::min<std::int64_t>(options_.window, std::ssize(ids_));
+        if (options_.precision == "f32")
+            engine_options.precision = ops::Precision::kF32;
+        if (options_.numerics == "seed")
+            engine_options.numerics = ops::Numerics::kSeed;
+        LR_TRY_ASSIGN(engine_, engine::Engine::load(opened_, engine_options));
+        return score(text.size());
+    }
+
+  private:
+    Status score(std::size_t bytes) {
+        const double start = monotonic_seconds();
+        {
+            Progress progress("scoring", std::ssize(ids_), "tokens");
+            for (std::int64_t first = 0; first < std::ssize(ids_); first += options_.window) {
+                const auto end = std::min<std::int64_t>(first + options_.window, std::ssize(ids_));
+                LR_TRY(score_window(std::span(ids_).subspan(
+                    static_cast<std::size_t>(first), static_cast<std::size_t>(end - first))));
+                progress.advance(end - first);
+            }
+        }
+        const double seconds = monotonic_seconds() - start;
+        const double mean = sum_ / static_cast<double>(scored_);
+        fmt::print("perplexity  {:.6f}\n", std::exp(mean));
+        fmt::print("nll         {:.9f} a token, {} tokens scored of {}, windows of {}\n", mean,
+                   scored_, ids_.size(), options_.window);
+        fmt::print("bits        {:.6f} a byte of {}\n",
+                   sum_ / std::log(2.0) / static_cast<double>(bytes), bytes);
+        log_info("{:.1f} s, {:.0f} tok/s, {}, {} threads", seconds,
+                 static_cast<double>(ids_.size()) / seconds, options_.precision,
+                 engine_->report().threads);
+        return {};
+    }
+
+    // A window starts from an empty state; its first token is not scored.
+    Status score_window(std::span<const std::int32_t> window) {
+        LR_TRY_ASSIGN(const engine::SequenceId sequence, engine_->open_sequence());
+        const std::int64_t most = engine_->options().prefill_rows;
+        const std::int64_t vocab = engine_->config().vocab_size;
+        for (std::int64_t first = 0; first < std::ssize(window); first += most) {
+            const auto end = std::min<std::int64_t>(first + most, std::ssize(window));
+            engine::StepInput input{.phase = graph::Phase::kPrefill, .copy_logits = true};
+            input.pieces.push_back({.sequence = sequence,
+                                    .tokens = {window.begin() + first, window.begin() + end},
+                                    .logits = engine::Logits::kAll});
+            LR_TRY_ASSIGN(const engine::Ticket ticket, engine_->submit(std::move(input)));
+            LR_TRY_ASSIGN(const engine::StepOutput output, engine_->wait(ticket));
+            const std::span<const float> logits = output.pieces.front().logits;
+            for (std::int64_t i = first; i < std::min<std::int64_t>(end, std::ssize(window) - 1);
+                 ++i) {
+                const double nll = negative_log_likelihood(
+                    logits.subspan(static_cast<std::size_t>((i - first) * vocab),
+                                   static_cast<std::size_t>(vocab)),
+                    window[static_cast<std::size_t>(i) + 1]);
+                if (!std::isfinite(nll))
+                    return fail(Code::kInternal, "position {}: the logits are not finite", i);
+                sum_ += nll;
+                ++scored_;
+            }
+        }
+        return engine_->close_sequence(sequence);
+    }
+
+    const Options& options_;
+    model::OpenModel opened_;
+    std::unique_ptr<engine::Engine> engine_;
+    std::vector<std::int32_t> ids_;
+    double sum_ = 0;
+    std::int64_t scored_ = 0;
+};
+
+} // namespace
+
+void add_ppl(CLI::App& app, Action& action) {
+    auto options = std::make_shared<Options>();
+    CLI::App* command = app.add_subcommand("ppl", "Perplexity of a text file");
+    command->add_option("MODEL", options->model, "Model folder")->required();
+    command->add_option("FILE", options->file, "Text, UTF-8")->required();
+    command
+        ->add_option("--window", options->window,
+                     "Tokens a window; each starts from an empty state")
+        ->check(CLI::Range(std::int64_t{2}, std::int64_t{1} << 31))
+        ->capture_default_str();
+    command->add_option("--precision", options->precision, "bf16, or f32 without roundings")
+        ->check(CLI::IsMember({"bf16", "f32"}))
+        ->capture_default_str();
+    command->add_option("--numerics", options->numerics, "Residual that norms read")
+        ->check(CLI::IsMember({"hf", "seed"}))
+        ->capture_default_str();
+    command->add_option("--threads", options->threads, "Threads; 0: one for each processor")
+        ->check(CLI::Range(0, 4096))
+        ->capture_default_str();
+    command->add_flag("--special", options->special, "Read control tokens in the text");
+    command->callback(
+        [&action, options] { action = [options] { return Perplexity(*options).execute(); }; });
+}
+
+} // namespace lr::cli
