@@ -59,7 +59,7 @@ thread tuple type_traits typeindex typeinfo unordered_map unordered_set utility 
 vector
 """.split())
 # Linux and the processor: not in headers.
-SYSTEM = re.compile(r"(immintrin|x86intrin|cpuid|dlfcn|fcntl|sched|pthread|unistd|signal|setjmp|termios|poll"
+SYSTEM = re.compile(r"([a-z]mmintrin|x86intrin|cpuid|dlfcn|fcntl|sched|pthread|unistd|signal|setjmp|termios|poll"
                     r"|sys/[a-z]+|linux/[a-z_]+|netinet/[a-z]+|arpa/inet|netdb)\.h$")
 
 

@@ -50,11 +50,10 @@ def solve_operator(lower: Tensor) -> Tensor:
     return start + start @ (eye - start - lower @ start)
 
 
-def to_chunks(x: Tensor, repeat: int) -> Tensor:
-    """[batch, time, heads, ...] to [chunks, batch, heads * repeat, CHUNK, ...]."""
+def to_chunks(x: Tensor) -> Tensor:
+    """[batch, time, heads, ...] to [chunks, batch, heads, CHUNK, ...]."""
     batch, time, heads = x.shape[:3]
-    x = x.reshape(batch, time // CHUNK, CHUNK, heads, *x.shape[3:]).transpose(2, 3).transpose(0, 1)
-    return x.repeat_interleave(repeat, dim=2) if repeat > 1 else x
+    return x.reshape(batch, time // CHUNK, CHUNK, heads, *x.shape[3:]).transpose(2, 3).transpose(0, 1)
 
 
 class BorderStates(torch.autograd.Function):
@@ -94,10 +93,10 @@ def gated_delta_rule(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor, beta: T
     gates [batch, time, value heads]. The time must be a multiple of CHUNK; q and k are normalised here."""
     dtype, repeat = v.dtype, v.shape[2] // k.shape[2]
     batch, time, heads, dim = v.shape
-    q = to_chunks((l2_normalise(q) * dim**-0.5).to(dtype), 1)
-    k = to_chunks(l2_normalise(k).to(dtype), 1)
-    v, beta = to_chunks(v, 1), to_chunks(beta, 1)
-    total = to_chunks(log_decay, 1).cumsum(-1)  # log decay since the chunk began
+    q = to_chunks((l2_normalise(q) * dim**-0.5).to(dtype))
+    k = to_chunks(l2_normalise(k).to(dtype))
+    v, beta = to_chunks(v), to_chunks(beta)
+    total = to_chunks(log_decay).cumsum(-1)  # log decay since the chunk began
 
     lower = torch.ones(CHUNK, CHUNK, dtype=torch.bool, device=v.device).tril()
     between = torch.where(lower, total[..., :, None] - total[..., None, :], float("-inf")).exp()
