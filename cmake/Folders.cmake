@@ -90,6 +90,8 @@ function(lr_tests)
         endif()
         add_executable(test_${name} ${sources} $<TARGET_OBJECTS:lr_test_source_dir>)
         target_include_directories(test_${name} PRIVATE ${CMAKE_SOURCE_DIR})
+        # gtest's macros hold an "else", which gcc suspects in "if (x) EXPECT_EQ(a, b);".
+        target_compile_options(test_${name} PRIVATE -Wno-dangling-else)
         target_compile_definitions(test_${name} PRIVATE LR_SOURCE_DIR=".")
         set(links ${name} ${extra_${name}})
         list(TRANSFORM links PREPEND lr_)

@@ -71,7 +71,7 @@ struct Entry {
     std::vector<SourceTensor> sources = {};
     std::vector<SourceTensor> per_expert = {};
     std::vector<RowBlock> blocks = {}; // the N rows, in order
-    bool split_columns = false;   // K is divided among the tensor-parallel ranks
+    bool split_columns = false;        // K is divided among the tensor-parallel ranks
 
     // How this model stores it: declared by a policy, or found in a checkpoint.
     WeightFormat format = WeightFormat::kPlain;

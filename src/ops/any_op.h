@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ops/any_op.h: the closed list of ops, as one variant. The step graph holds its nodes' arguments in
-// it; a backend binds one launcher to each alternative.
+// ops/any_op.h: the closed list of ops, as one variant. The step graph holds its nodes' arguments
+// in it; a backend binds one launcher to each alternative.
 #pragma once
 
 #include "ops/attention/attention.h"

@@ -112,7 +112,7 @@ TEST(Config, RefusesWhatItCannotComputeAndNamesIt) {
         {"text_config", "3", "config.json: text_config: expected an object, got 3"},
         {"text_config.model_type", "\"qwen3_next\"",
          "model_type: expected qwen3_5_moe[_text] or qwen3_5[_text], got \"qwen3_next\""},
-        {"text_config.model_type", "", "text_config.model_type"},
+        {"text_config.model_type", "", "text_config: expected the key \"model_type\", got none"},
         {"text_config.hidden_act", "\"gelu\"", "hidden_act: expected \"silu\", got \"gelu\""},
         {"text_config.attention_bias", "true", "attention_bias: expected false, got true"},
         {"text_config.attn_output_gate", "false", "attn_output_gate: expected true, got false"},
@@ -121,7 +121,7 @@ TEST(Config, RefusesWhatItCannotComputeAndNamesIt) {
         {"text_config.output_gate_type", "\"sigmoid\"",
          "output_gate_type: expected \"swish\", got \"sigmoid\""},
         {"text_config.mlp_only_layers", "[0]", "mlp_only_layers: expected [], got an array of 1"},
-        {"text_config.vocab_size", "", "text_config.vocab_size"},
+        {"text_config.vocab_size", "", "text_config: expected the key \"vocab_size\", got none"},
         {"text_config.vocab_size", "0", "text_config.vocab_size: expected an integer"},
         {"text_config.hidden_size", "\"128\"", "text_config.hidden_size: expected an integer"},
         {"text_config.hidden_size", "1.5", "text_config.hidden_size: expected an integer"},
@@ -143,10 +143,11 @@ TEST(Config, RefusesWhatItCannotComputeAndNamesIt) {
         {"text_config.rope_parameters.partial_rotary_factor", "2",
          "partial_rotary_factor: expected"},
         {"text_config.rms_norm_eps", "0", "text_config.rms_norm_eps: expected"},
-        {"text_config.num_experts", "", "text_config.num_experts"},
+        {"text_config.num_experts", "", "text_config: expected the key \"num_experts\", got none"},
         {"text_config.num_experts_per_tok", "5",
-         "text_config.num_experts_per_tok: expected an integer in 1..4, got 5"},
-        {"text_config.moe_intermediate_size", "", "text_config.moe_intermediate_size"},
+         "text_config.num_experts_per_tok: expected an integer from 1 to 4, got 5"},
+        {"text_config.moe_intermediate_size", "",
+         "text_config: expected the key \"moe_intermediate_size\", got none"},
         {"text_config.shared_expert_intermediate_size", "0",
          "text_config.shared_expert_intermediate_size"},
         {"text_config.mtp_num_hidden_layers", "-1", "text_config.mtp_num_hidden_layers"},
@@ -160,7 +161,7 @@ TEST(Config, RefusesWhatItCannotComputeAndNamesIt) {
         EXPECT_TRUE(message.starts_with("config.json: ")) << message;
     }
     EXPECT_NE(error_of(small_dense(), "text_config.intermediate_size", "")
-                  .find("text_config.intermediate_size"),
+                  .find("expected the key \"intermediate_size\", got none"),
               std::string::npos);
 }
 

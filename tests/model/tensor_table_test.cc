@@ -163,7 +163,8 @@ TEST(Shard, EveryRowIsOwnedOnceAndInOrder) {
 }
 
 TEST(Shard, AWholeModelIsOneRangeOfEachSource) {
-    const Entry& entry = table("27B").entry("layers.3.self_attn.qkv_proj");
+    const Model model = table("27B");
+    const Entry& entry = model.entry("layers.3.self_attn.qkv_proj");
     const std::vector<RowRange> ranges = local_rows(entry, {});
     ASSERT_EQ(ranges.size(), 3u);
     for (const RowRange& range : ranges)
