@@ -1,75 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/mapped_file.h"
-#include "cli/commands.h"
-#include "core/log.h"
-#include "core/notices.h"
-#include "core/version.h"
-
-#include <CLI/CLI.hpp>
-
-#include <cstdio>
-
-namespace {
-
-constexpr int kExitUsage = 2, kExitFailure = 1;
-
-std::string version_text() {
-    const std::string cuda = *lr::kCudaArchitectures
-                                 ? fmt::format("CUDA for {}", lr::kCudaArchitectures)
-                                 : std::string("no CUDA");
-    return fmt::format("liverow {} ({}, {}, {})", lr::kVersion, lr::kBuildType, lr::kCompiler,
-                       cuda);
-}
-
-// What CLI11 found wrong with the flags, as one line and where to read more.
-int report_usage(const CLI::App& app, const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) // --help, --version
-        return app.exit(error);
-    std::string message = error.what();
-    while (!message.empty() && message.back() == '\n')
-        message.pop_back();
-    lr::log_error("{}", message);
-    const auto chosen = app.get_subcommands();
-    std::fprintf(stderr, "usage: liverow %s --help\n",
-                 chosen.empty() ? "" : chosen.front()->get_name().c_str());
-    return kExitUsage;
-}
-
-} // namespace
+#include "cli/program.h"
 
 int main(int argc, char** argv) {
     lr::checkpoint::install_truncated_file_handler();
-    CLI::App app("liverow: runs Qwen3.5-family models and shows what every kernel does.\n"
-                 "First try:  liverow run models/tiny -p \"Once upon a time\"",
-                 "liverow");
-    app.set_version_flag("--version", version_text());
-    bool licenses = false;
-    app.add_flag("--licenses", licenses, "Print the licences of liverow and of what it contains");
-    app.require_subcommand(0, 1);
-    app.footer("Each command explains its flags: liverow COMMAND --help");
-
-    lr::cli::Action action;
-    lr::cli::add_run(app, action);
-    lr::cli::add_inspect(app, action);
-    lr::cli::add_ppl(app, action);
-    lr::cli::add_synth(app, action);
-    lr::cli::add_devices(app, action);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-        return report_usage(app, error);
-    }
-    if (licenses) {
-        std::fwrite(lr::kNotices.data(), 1, lr::kNotices.size(), stdout);
-        return 0;
-    }
-    if (!action) {
-        std::fputs(app.help().c_str(), stdout);
-        return kExitUsage;
-    }
-    const lr::Status status = action();
-    if (status.ok())
-        return 0;
-    lr::log_error("{}", status.message());
-    return status.code() == lr::Code::kInvalidArgument ? kExitUsage : kExitFailure;
+    return lr::cli::run_program(argc, argv);
 }

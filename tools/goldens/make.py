@@ -206,6 +206,7 @@ def make(folder, out, device):
     }
     out.mkdir(parents=True, exist_ok=True)
     save_file(golden, out / "golden.safetensors")
+    (out / "golden.safetensors").chmod(0o644)
     (out / "meta.json").write_text(json.dumps(meta, indent=2) + "\n")
     return meta, sum(value.nbytes for value in golden.values())
 

@@ -20,6 +20,7 @@ def exact_float32():
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     torch.set_float32_matmul_precision("highest")
+    transformers.logging.set_verbosity_error()
     for package in ("fla", "causal_conv1d"):
         if importlib.util.find_spec(package) is not None:
             raise RuntimeError(f"{package} is installed: transformers would use its kernels instead of torch")

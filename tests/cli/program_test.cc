@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/program.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+namespace lr::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Outcome {
+    int status;
+    std::string out, err;
+};
+
+Outcome run(std::vector<const char*> arguments) {
+    arguments.insert(arguments.begin(), "liverow");
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    const int status = run_program(static_cast<int>(arguments.size()), arguments.data());
+    std::string out = testing::internal::GetCapturedStdout();
+    return {status, std::move(out), testing::internal::GetCapturedStderr()};
+}
+
+// A copy of models/tiny that a test may damage.
+class TinyCopy {
+  public:
+    TinyCopy() : folder_(testing::TempDir() + "liverow-cli-" + std::to_string(::getpid())) {
+        fs::remove_all(folder_);
+        fs::create_directories(folder_);
+        for (const auto& entry : fs::directory_iterator("models/tiny"))
+            fs::copy(entry.path(), folder_);
+    }
+    ~TinyCopy() { fs::remove_all(folder_); }
+
+    std::string path(const std::string& name = "") const {
+        return name.empty() ? folder_ : folder_ + "/" + name;
+    }
+    std::string text(const std::string& name) const {
+        std::ifstream file(path(name), std::ios::binary);
+        return {std::istreambuf_iterator<char>(file), {}};
+    }
+    void write(const std::string& name, const std::string& text) const {
+        std::ofstream(path(name), std::ios::binary) << text;
+    }
+    void replace(const std::string& name, const std::string& from, const std::string& to) const {
+        std::string content = text(name);
+        const std::size_t at = content.find(from);
+        ASSERT_NE(at, std::string::npos) << from;
+        write(name, content.replace(at, from.size(), to));
+    }
+    Outcome inspect() const { return run({"inspect", folder_.c_str()}); }
+
+  private:
+    std::string folder_;
+};
+
+// One line on stderr that holds every fragment; nothing on stdout.
+void expect_refused(const Outcome& outcome, int status, const std::vector<std::string>& fragments) {
+    EXPECT_EQ(outcome.status, status) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    for (const std::string& fragment : fragments)
+        EXPECT_NE(outcome.err.find(fragment), std::string::npos)
+            << "expected \"" << fragment << "\" in: " << outcome.err;
+    EXPECT_LE(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 2) << outcome.err;
+}
+
+TEST(Program, ExplainsItself) {
+    EXPECT_EQ(run({"--version"}).status, 0);
+    EXPECT_NE(run({"--version"}).out.find("liverow "), std::string::npos);
+    const Outcome help = run({"--help"});
+    EXPECT_EQ(help.status, 0);
+    for (const char* command : {"run", "inspect", "ppl", "synth", "devices"})
+        EXPECT_NE(help.out.find(command), std::string::npos) << command;
+    const Outcome run_help = run({"run", "--help"});
+    EXPECT_NE(run_help.out.find("--precision"), std::string::npos);
+    const Outcome licenses = run({"--licenses"});
+    EXPECT_NE(licenses.out.find("Boost"), std::string::npos);
+    EXPECT_EQ(run({}).status, 2);
+}
+
+TEST(Program, RunsThePromptAndRepeatsWithASeed) {
+    const std::vector<const char*> arguments = {
+        "run",    "models/tiny", "-p", "Once upon a time", "-n", "20", "--temp", "0.9",
+        "--seed", "4",           "-q"};
+    const Outcome first = run(arguments), second = run(arguments);
+    EXPECT_EQ(first.status, 0) << first.err;
+    EXPECT_GT(first.out.size(), 20u);
+    EXPECT_EQ(first.out, second.out);
+    EXPECT_EQ(first.err, "");
+}
+
+TEST(Program, TreatsControlTokensInAPromptAsTextUnlessAsked) {
+    const auto ids_of = [](std::vector<const char*> extra) {
+        std::vector<const char*> arguments = {"run",          "models/tiny", "-p",
+                                              "<|im_start|>", "-n",          "0"};
+        arguments.insert(arguments.end(), extra.begin(), extra.end());
+        return run(arguments).err;
+    };
+    EXPECT_NE(ids_of({"--special"}).find("prefill 1 tokens"), std::string::npos);
+    EXPECT_EQ(ids_of({}).find("prefill 1 tokens"), std::string::npos);
+}
+
+TEST(Program, WritesLogitsAsNpy) {
+    const std::string path = testing::TempDir() + "liverow-logits.npy";
+    const Outcome outcome = run({"run", "models/tiny", "--ids", "1,2,3", "-n", "3", "--logits",
+                                 path.c_str(), "-q", "--ignore-eos"});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    std::ifstream file(path, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    // Three prompt positions and two generated ones: the last token is not fed back.
+    EXPECT_NE(bytes.find("'shape': (5, 4096)"), std::string::npos);
+    EXPECT_EQ(bytes.size(), 128u + 5 * 4096 * 4);
+    fs::remove(path);
+}
+
+TEST(Program, RefusesBadFlags) {
+    expect_refused(run({"run"}), 2, {"MODEL is required"});
+    expect_refused(run({"run", "models/tiny", "--frobnicate"}), 2, {"--frobnicate"});
+    expect_refused(run({"run", "models/tiny", "-p", "x", "--ids", "1"}), 2, {"excludes"});
+    expect_refused(run({"run", "models/tiny", "-p", "x", "-n", "-1"}), 2, {"--tokens"});
+    expect_refused(run({"run", "models/tiny", "-p", "x", "--temp", "-0.5"}), 2, {"--temp"});
+    expect_refused(run({"run", "models/tiny", "-p", "x", "--precision", "fp4"}), 2,
+                   {"--precision", "fp4"});
+    expect_refused(run({"run", "models/tiny", "--ids", "1,two,3", "-q"}), 2,
+                   {"--ids: expected numbers such as 1,2,3, got \"two\" at item 2"});
+    expect_refused(run({"run", "models/tiny", "--ids", "1,4096", "-q"}), 2,
+                   {"token 1: expected an id in 0..4095, got 4096"});
+    expect_refused(run({"run", "models/tiny", "--ids", "1,,2", "-q"}), 2, {"got \"\" at item 2"});
+    expect_refused(run({"run", "models/tiny", "-p", "", "-q"}), 2, {"at least one token"});
+    expect_refused(run({"run", "models/tiny", "-p", "\xff", "-q"}), 2, {"UTF-8"});
+    expect_refused(run({"run", "models/tiny", "-p", "x", "-n", "9999999", "-q"}), 2,
+                   {"more than the context of"});
+    expect_refused(run({"run", "models/tiny", "-p", "x", "--logits", "/no/such/place.npy", "-q"}),
+                   2, {"/no/such/place.npy: cannot be opened for writing"});
+    expect_refused(run({"run", "models/tiny", "-f", "no-such-file", "-q"}), 1,
+                   {"no-such-file: cannot be opened"});
+    expect_refused(run({"ppl", "models/tiny", "no-such-file"}), 1,
+                   {"no-such-file: cannot be opened"});
+    expect_refused(run({"synth", "/tmp/x", "--preset", "36B"}), 1,
+                   {"preset: expected one of 0.8B", "got \"36B\""});
+    expect_refused(run({"synth", "/tmp/x"}), 2, {"--preset", "--config"});
+    expect_refused(run({"dance"}), 2, {"dance"});
+}
+
+TEST(Program, RefusesBadFolders) {
+    expect_refused(run({"inspect", "no-such-folder"}), 1, {"no-such-folder: no such model folder"});
+    expect_refused(run({"inspect", "README.md"}), 2, {"expected a model folder"});
+    expect_refused(run({"inspect", "docs"}), 1, {"docs/config.json: cannot be opened"});
+}
+
+TEST(Program, NamesWhatIsWrongWithAConfig) {
+    const TinyCopy tiny;
+    const std::string config = tiny.text("config.json");
+    const auto expect_config = [&](const std::string& from, const std::string& to,
+                                   const std::vector<std::string>& fragments) {
+        tiny.replace("config.json", from, to);
+        expect_refused(tiny.inspect(), 1, fragments);
+        tiny.write("config.json", config);
+    };
+    expect_config("\"hidden_size\": 256", "\"hidden_size\": \"256\"",
+                  {"config.json: text_config.hidden_size: expected an integer", "got \"256\""});
+    expect_config("\"hidden_size\": 256", "\"hidden_size\": 0", {"hidden_size", "got 0"});
+    expect_config("\"hidden_size\": 256", "\"hidden_size\": 512",
+                  {"expected shape [4096, 512], got [4096, 256]"});
+    expect_config("\"num_experts_per_tok\": 2", "\"num_experts_per_tok\": 9",
+                  {"num_experts_per_tok", "got 9"});
+    expect_config("qwen3_5_moe_text", "llama", {"model_type", "got \"llama\"", "Qwen3.5 family"});
+    expect_config("\"linear_num_value_heads\": 4", "\"linear_num_value_heads\": 3",
+                  {"linear_num_value_heads=3 must be a multiple of linear_num_key_heads=2"});
+    expect_config("\"num_hidden_layers\": 8", "\"num_hidden_layers\": 9",
+                  {"layer_types: expected num_hidden_layers=9 entries, got 8"});
+    // The top-level key counts, not text_config's.
+    tiny.write("config.json",
+               "{\"tie_word_embeddings\": false," + config.substr(config.find('{') + 1));
+    tiny.replace("config.json", "\n  \"tie_word_embeddings\": true,", "");
+    expect_refused(tiny.inspect(), 1,
+                   {"tie_word_embeddings=false: expected lm_head.weight, found none"});
+    tiny.write("config.json", config);
+    expect_config("\"hidden_size\": 256", "\"hidden_size\": 256, \"hidden_size\": 256",
+                  {"config.json", "hidden_size"});
+    tiny.write("config.json", config.substr(0, 100));
+    expect_refused(tiny.inspect(), 1, {"config.json:"});
+}
+
+TEST(Program, NamesWhatIsWrongWithWeights) {
+    const TinyCopy tiny;
+    const std::string index = "model.safetensors.index.json";
+    const std::string shard = "model-00002-of-00002.safetensors";
+    const std::string index_text = tiny.text(index), shard_text = tiny.text(shard);
+    // A weight that the model needs is renamed in header and index: missing, and unknown besides.
+    const std::string name = "model.language_model.norm.weight";
+    tiny.replace(index, name, "model.language_model.nrom.weight");
+    expect_refused(tiny.inspect(), 1, {"nrom.weight"});
+    tiny.replace(shard_text.find(name) != std::string::npos ? shard
+                                                            : "model-00001-of-00002.safetensors",
+                 name, "model.language_model.nrom.weight");
+    expect_refused(tiny.inspect(), 1, {"1 weights are missing: " + name});
+    tiny.write(index, index_text);
+    tiny.write(shard, shard_text);
+    // A shard cut short.
+    fs::resize_file(tiny.path(shard), shard_text.size() - 1000);
+    expect_refused(tiny.inspect(), 1, {shard, "expected", std::to_string(shard_text.size())});
+    // A missing one.
+    fs::remove(tiny.path(shard));
+    expect_refused(tiny.inspect(), 1, {shard});
+}
+
+TEST(Program, NamesWhatIsWrongWithATokenizer) {
+    const TinyCopy tiny;
+    const auto run_it = [&] {
+        return run({"run", tiny.path().c_str(), "-p", "x", "-n", "1", "-q"});
+    };
+    const std::string tokenizer = tiny.text("tokenizer.json");
+    tiny.replace("tokenizer.json", "\"BPE\"", "\"Unigram\"");
+    expect_refused(run_it(), 1, {"tokenizer.json", "Unigram"});
+    tiny.write("tokenizer.json", tokenizer.substr(0, 5000));
+    expect_refused(run_it(), 1, {"tokenizer.json:"});
+    fs::remove(tiny.path("tokenizer.json"));
+    expect_refused(run_it(), 1, {"tokenizer.json: not found; give the prompt as token ids"});
+}
+
+} // namespace
+} // namespace lr::cli
