@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/dot_tile.h"
 #include "cpu/rows.h"
+#include "tests/cpu/plain_dot.h"
 
 #include <gtest/gtest.h>
 
@@ -12,19 +13,6 @@
 
 namespace lr::cpu {
 namespace {
-
-// The definition, one addition at a time.
-float plain_dot(const float* x, const float* w, std::int64_t count) {
-    std::array<float, 16> lanes{};
-    for (std::int64_t k = 0; k < count; ++k) {
-        const volatile float product = x[k] * w[k];
-        lanes[static_cast<std::size_t>(k % 16)] += product;
-    }
-    for (std::size_t width = 8; width > 0; width /= 2)
-        for (std::size_t lane = 0; lane < width; ++lane)
-            lanes[lane] += lanes[lane + width];
-    return lanes[0];
-}
 
 std::vector<float> random_floats(std::size_t count, unsigned seed) {
     std::mt19937 random(seed);

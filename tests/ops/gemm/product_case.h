@@ -6,6 +6,7 @@
 #pragma once
 
 #include "ops/operand.h"
+#include "tests/cpu/plain_dot.h"
 #include "tests/ops/guarded_tensor.h"
 
 #include <array>
@@ -221,18 +222,6 @@ class WeightCase {
     std::vector<WeightPart> parts_;
     Weight weight_;
 };
-
-inline float plain_dot(const float* x, const float* w, std::int64_t count) {
-    std::array<float, 16> lanes{};
-    for (std::int64_t k = 0; k < count; ++k) {
-        const volatile float product = x[k] * w[k];
-        lanes[static_cast<std::size_t>(k % 16)] += product;
-    }
-    for (std::size_t width = 8; width > 0; width /= 2)
-        for (std::size_t lane = 0; lane < width; ++lane)
-            lanes[lane] += lanes[lane + width];
-    return lanes[0];
-}
 
 // The definition (ops/operand.h), in f32.
 inline float product_f32(const OperandRow& x, const OperandRow& w) {
