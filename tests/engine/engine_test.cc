@@ -146,22 +146,6 @@ TEST_P(EveryModel, ThreadsDoNotChangeBits) {
     EXPECT_EQ(run(1), run(3));
 }
 
-// KL(p || q) of two rows of logits.
-double divergence(const std::vector<float>& p, const std::vector<float>& q) {
-    const auto log_sum = [](const std::vector<float>& x) {
-        const double top = *std::max_element(x.begin(), x.end());
-        double sum = 0;
-        for (float v : x)
-            sum += std::exp(v - top);
-        return top + std::log(sum);
-    };
-    const double zp = log_sum(p), zq = log_sum(q);
-    double kl = 0;
-    for (std::size_t i = 0; i < p.size(); ++i)
-        kl += std::exp(p[i] - zp) * ((p[i] - zp) - (q[i] - zq));
-    return kl;
-}
-
 // Prefill and decode round at different places. In a random model a bf16 rounding can flip a route,
 // so the bound is what bf16 itself costs: by the triangle rule of the Hellinger-like distance
 // sqrt(KL), two results that each differ from f32 by so much differ from one another by no more
@@ -184,6 +168,23 @@ TEST_P(EveryModel, PrefillAndDecodeAgreeInBf16ByDivergence) {
         EXPECT_TRUE(engine->close_sequence(whole).ok() && engine->close_sequence(split).ok() &&
                     exact->close_sequence(ideal).ok());
     }
+}
+
+// The norm reads the rounded residual (hf) or the unrounded sum (seed): without roundings the same.
+TEST(Engine, NumericsDifferByTheResidualsRoundingOnly) {
+    const auto run = [](ops::Numerics numerics, ops::Precision precision) {
+        EngineOptions o = options(precision);
+        o.numerics = numerics;
+        auto [opened, engine] = load_engine(synthetic_model("dense-untied-r2"), o);
+        return prefill(*engine, open(*engine), some_ids(70, engine->config().vocab_size, 30));
+    };
+    using ops::Numerics;
+    using ops::Precision;
+    EXPECT_EQ(run(Numerics::kHf, Precision::kF32), run(Numerics::kSeed, Precision::kF32));
+    const auto hf = run(Numerics::kHf, Precision::kModel);
+    const auto seed = run(Numerics::kSeed, Precision::kModel);
+    EXPECT_NE(hf, seed);
+    EXPECT_LE(divergence(hf, seed), 1e-2);
 }
 
 TEST(Engine, RunsFp8BlockWeights) {

@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -137,6 +138,22 @@ inline double difference_to_largest(const std::vector<float>& a, const std::vect
         largest = std::max(largest, std::abs(static_cast<double>(b[i])));
     }
     return worst / largest;
+}
+
+// KL(p || q) of two rows of logits.
+inline double divergence(const std::vector<float>& p, const std::vector<float>& q) {
+    const auto log_sum = [](const std::vector<float>& x) {
+        const double top = *std::max_element(x.begin(), x.end());
+        double sum = 0;
+        for (float v : x)
+            sum += std::exp(v - top);
+        return top + std::log(sum);
+    };
+    const double zp = log_sum(p), zq = log_sum(q);
+    double kl = 0;
+    for (std::size_t i = 0; i < p.size(); ++i)
+        kl += std::exp(p[i] - zp) * ((p[i] - zp) - (q[i] - zq));
+    return kl;
 }
 
 } // namespace lr::engine

@@ -240,6 +240,33 @@ class RowErrors {
     std::vector<double> rows_;
 };
 
+// Prefill against decode, row by row: KL of the distributions, and the likeliest token.
+class Agreement {
+  public:
+    void add(const std::vector<float>& prefilled, const std::vector<float>& decoded) {
+        const double kl = divergence(prefilled, decoded);
+        sum_ += kl;
+        worst_ = std::max(worst_, kl);
+        ++rows_;
+        // The likeliest token may change only where it led by less than the rows differ.
+        const auto best = std::max_element(prefilled.begin(), prefilled.end());
+        const auto other = std::max_element(decoded.begin(), decoded.end()) - decoded.begin();
+        double difference = 0;
+        for (std::size_t i = 0; i < prefilled.size(); ++i)
+            difference =
+                std::max(difference, std::abs(static_cast<double>(prefilled[i]) - decoded[i]));
+        flips_ += other != best - prefilled.begin() ? 1 : 0;
+        EXPECT_LE(*best - prefilled[static_cast<std::size_t>(other)], 2 * difference);
+    }
+    double mean() const { return sum_ / rows_; }
+    double worst() const { return worst_; }
+    int flips() const { return flips_; }
+
+  private:
+    double sum_ = 0, worst_ = 0;
+    int rows_ = 0, flips_ = 0;
+};
+
 // Judged by the median row: a row where a bf16 rounding flips a route is a coin toss for either
 // side. Decode keeps q, k and the state in f32, as transformers does. Prefill stores q, k, u, w,
 // the chunk states and new values in bf16 (the engine's contract), where transformers runs the
@@ -252,6 +279,7 @@ TEST_P(Goldens, Bf16IsNoFurtherThanTransformersInBfloat16) {
     ASSERT_TRUE(whole && stepped);
     const auto logits = prefill(*engine, *whole, ids_, Logits::kAll);
     RowErrors prefilled, decoded;
+    Agreement agreement;
     for (std::size_t i = 0; i < ids_.size(); ++i) {
         const auto first = logits.begin() + static_cast<std::ptrdiff_t>(i) * vocab;
         double squares = 0;
@@ -262,6 +290,7 @@ TEST_P(Goldens, Bf16IsNoFurtherThanTransformersInBfloat16) {
         squares = 0;
         column_error(row, golden, i, vocab, &squares);
         decoded.add(squares, columns_.size());
+        agreement.add({first, first + vocab}, row);
     }
     const Json& theirs = *golden_.prompts().find(GetParam().prompt)->find("bf16")->find("columns");
     const double median = theirs.find("median_row_rms")->as_double();
@@ -269,6 +298,13 @@ TEST_P(Goldens, Bf16IsNoFurtherThanTransformersInBfloat16) {
                 "transformers %.5f (%.5f)\n",
                 GetParam().model, GetParam().prompt, prefilled.median(), prefilled.rms(),
                 decoded.median(), decoded.rms(), median, theirs.find("rms")->as_double());
+    std::printf("%s.%s bf16, prefill against decode: KL mean %.2e, worst %.2e, %d of %zu rows have "
+                "another likeliest token\n",
+                GetParam().model, GetParam().prompt, agreement.mean(), agreement.worst(),
+                agreement.flips(), ids_.size());
+    if (std::string(GetParam().model) == "tiny") {
+        EXPECT_LE(agreement.worst(), 1e-3);
+    }
     EXPECT_LE(decoded.median(), median);
     EXPECT_LE(prefilled.median(), 1.1 * median);
 }

@@ -1,58 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ten stories and ten answers by transformers on the CPU, as JSON; nothing is chosen or edited.
+"""The card's samples: ten stories and ten answers by liverow, as JSON; nothing is chosen or edited.
 
-    python sample.py CHECKPOINT_FOLDER OUTPUT.json
+    python sample.py LIVEROW CHECKPOINT_FOLDER OUTPUT.json
+
+LIVEROW is the program (build/release/liverow). Stories are drawn at temperature 0.7 with seeds 1 to 10; answers are
+greedy.
 """
 
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
-
-import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 STORY_PROMPTS = [
     "Once upon a time there was a king who had three daughters.",
     "The Fox and the Crow\n\n",
-    "\"I do not believe in ghosts,\" said the old doctor,",
+    '"I do not believe in ghosts," said the old doctor,',
     "It was a dark and stormy night, and the ship",
     "The children ran down to the garden, and there, under the apple tree, they found",
+    "The Magic Lamp\n\nThere was once a poor tailor",
+    "When the train stopped at the little station, Anne",
+    "The wolf looked at the boy, and the boy looked at the wolf.",
+    '"My dear Watson," said Holmes,',
+    "Early in the morning the old woman went to the well,",
 ]
 CHAT_PROMPTS = [
     "What does the word 'brave' mean?",
     "Give me a synonym for 'happy'.",
     "What is the opposite of 'cold'?",
     "Use the word 'river' in a sentence.",
+    "Is a river a kind of stream?",
+    "What sort of thing is a violin?",
+    "What does the verb 'gather' mean?",
+    "Give me an example of the word 'narrow'.",
+    "Which word means the same as 'big'?",
     "Tell me a story.",
 ]
+CHAT = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
 
 
-def complete(model, tokenizer, texts: list[str], sampled: bool) -> list[str]:
-    """Continuations of the texts, run together with padding on the left."""
-    batch = tokenizer(texts, add_special_tokens=False, padding=True, return_tensors="pt")
-    torch.manual_seed(1)
-    choice = {"do_sample": True, "temperature": 0.8, "top_k": 40, "top_p": 0.95} if sampled else {
-        "do_sample": False, "temperature": None, "top_k": None, "top_p": None}
-    with torch.no_grad():
-        out = model.generate(batch["input_ids"], attention_mask=batch["attention_mask"], max_new_tokens=220, **choice)
-    return tokenizer.batch_decode(out[:, batch["input_ids"].shape[1]:], skip_special_tokens=True)
+def run(liverow: str, folder: str, prompt: str, *flags: str) -> str:
+    """What the program prints for a prompt."""
+    command = [liverow, "run", folder, "-q", "-n", "220", "-p", prompt, *flags]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def main() -> None:
-    folder, output = Path(sys.argv[1]), Path(sys.argv[2])
-    tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    chats = [tokenizer.apply_chat_template([{"role": "user", "content": prompt}], tokenize=False,
-                                           add_generation_prompt=True) for prompt in CHAT_PROMPTS]
+    liverow, folder, output = sys.argv[1:]
     samples = []
-    for kind, prompts, texts in (("story", STORY_PROMPTS, STORY_PROMPTS), ("chat", CHAT_PROMPTS, chats)):
-        for sampled in (False, True):
-            for prompt, text in zip(prompts, complete(model, tokenizer, texts, sampled)):
-                samples.append({"kind": kind, "prompt": prompt, "sampled": sampled, "text": text})
-                print(f"--- {kind}, {'sampled' if sampled else 'greedy'}: {prompt}\n{text}\n", flush=True)
-    output.write_text(json.dumps(samples, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    for seed, prompt in enumerate(STORY_PROMPTS, 1):
+        text = run(liverow, folder, prompt, "--temp", "0.7", "--seed", str(seed))
+        samples.append({"kind": "story", "prompt": prompt, "sampled": True, "text": text})
+    for prompt in CHAT_PROMPTS:
+        text = run(liverow, folder, CHAT.format(prompt), "--special").replace("<|im_end|>", "")
+        samples.append({"kind": "chat", "prompt": prompt, "sampled": False, "text": text})
+    Path(output).write_text(json.dumps(samples, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
