@@ -41,10 +41,23 @@ function(lr_cuda_sources dir out)
     if(LR_HAVE_CUDA)
         list(REMOVE_ITEM sources ${dir}/stub.cc)
         list(APPEND sources ${device})
+        lr_refuse_spills(${device})
     elseif(sources)
         set(sources ${dir}/stub.cc)
     endif()
     set(${out} ${sources} PARENT_SCOPE)
+endfunction()
+
+# A kernel that spills registers to memory does not compile, unless its file says why:
+# "// Spills: reason".
+function(lr_refuse_spills)
+    foreach(file IN LISTS ARGN)
+        file(STRINGS ${file} declared REGEX "^// Spills: ..*")
+        if(NOT declared AND LR_WERROR)
+            set_property(SOURCE ${file} APPEND PROPERTY COMPILE_OPTIONS
+                         -Xptxas=--warn-on-spills,--warning-as-error)
+        endif()
+    endforeach()
 endfunction()
 
 # lr_link(folder libraries...): third-party libraries of one folder.

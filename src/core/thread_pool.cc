@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How a loop is shared. The caller writes body_, n_, grain_, chunks_, resets done_, then stores
-// claim_ = epoch << 32. A thread reads claim_ (c), copies the fields, and claims chunk c &
-// 0xffffffff by compare-exchange c -> c + 1. If that succeeds the fields belong to this epoch: the
-// caller rewrites them only once done_ has counted every chunk of the epoch, and the chunk being
-// claimed is not counted before its own body has run. So a thread that slept through whole loops
-// needs no waiting for: its claim fails and it looks again.
+// claim_ = epoch << 32 | chunks. A thread reads claim_ (c), copies the fields, and claims a chunk
+// by compare-exchange c -> c - 1 while chunks are left. If that succeeds the fields belong to this
+// epoch: a claim with chunks left means that one has not been counted in done_, and the caller
+// rewrites the fields only once all have. (Counting up to chunks_ would not do: an exhausted claim
+// looks open again to a thread that reads the next loop's larger chunks_ before its claim_.) So a
+// thread that slept through whole loops needs no waiting for: its claim fails and it looks again.
 //
 // done_ is incremented with release and read by the caller with acquire: everything the bodies
 // wrote is visible when parallel_for returns.
@@ -109,7 +110,7 @@ void ThreadPool::parallel_for(std::int64_t n, std::int64_t grain, Body body) {
     chunks_.store(count, std::memory_order_relaxed);
     done_.store(0, std::memory_order_relaxed);
     const std::uint32_t epoch = epoch_.load(std::memory_order_relaxed) + 1;
-    claim_.store(std::uint64_t{epoch} << 32, std::memory_order_release);
+    claim_.store(std::uint64_t{epoch} << 32 | count, std::memory_order_release);
     // Sequentially consistent: the store must not pass notify's look at the count of sleepers, or a
     // thread that is about to sleep on the old epoch would miss it.
     epoch_.store(epoch, std::memory_order_seq_cst);
@@ -142,17 +143,17 @@ void ThreadPool::run_chunks(std::uint32_t epoch) noexcept {
     t_inside_body = true;
     std::uint64_t claim = claim_.load(std::memory_order_acquire);
     while (claim >> 32 == epoch) {
-        const auto chunk = static_cast<std::uint32_t>(claim);
+        const auto left = static_cast<std::uint32_t>(claim);
         const std::uint32_t chunks = chunks_.load(std::memory_order_relaxed);
         const std::int64_t n = n_.load(std::memory_order_relaxed);
         const std::int64_t grain = grain_.load(std::memory_order_relaxed);
         const Body* body = body_.load(std::memory_order_relaxed);
-        if (chunk >= chunks)
+        if (left == 0)
             break;
-        if (!claim_.compare_exchange_weak(claim, claim + 1, std::memory_order_acq_rel,
+        if (!claim_.compare_exchange_weak(claim, claim - 1, std::memory_order_acq_rel,
                                           std::memory_order_acquire))
             continue;
-        const std::int64_t begin = std::int64_t{chunk} * grain;
+        const std::int64_t begin = std::int64_t{chunks - left} * grain;
         (*body)(begin, begin + std::min(grain, n - begin));
         if (done_.fetch_add(1, std::memory_order_acq_rel) + 1 == chunks)
             done_.notify_one();

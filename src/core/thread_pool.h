@@ -51,7 +51,7 @@ class ThreadPool {
     std::atomic<std::int64_t> grain_ = 1;
     std::atomic<std::uint32_t> chunks_ = 0;
 
-    alignas(64) std::atomic<std::uint64_t> claim_ = 0; // epoch << 32 | next chunk to run
+    alignas(64) std::atomic<std::uint64_t> claim_ = 0; // epoch << 32 | chunks left to claim
     alignas(64) std::atomic<std::uint32_t> done_ = 0;  // chunks of this epoch that have finished
     alignas(64) std::atomic<std::uint32_t> epoch_ = 0; // idle threads sleep on this
     std::atomic<bool> stop_ = false;

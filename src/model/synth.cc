@@ -153,7 +153,7 @@ Status prepare_folder(const std::string& folder, bool overwrite) {
             found.push_back(entry->path());
     if (!found.empty() && !overwrite)
         return fail(Code::kInvalidArgument,
-                    "{}: expected a folder without a checkpoint, found {}; use overwrite to "
+                    "{}: expected a folder without a checkpoint, found {}; pass --overwrite to "
                     "replace it",
                     folder, found.front().filename().string());
     for (const fs::path& path : found)

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -52,6 +53,23 @@ TEST(ThreadPool, EveryIndexRunsOnceInManyShortLoops) {
         });
     for (int hit : hits)
         EXPECT_EQ(hit, 2000);
+}
+
+// A late thread that holds the last claim of one loop must not take it for a chunk of the next,
+// longer one. Short loops of growing length, more threads than processors, the loop's data on the
+// stack.
+TEST(ThreadPool, ALateThreadNeverRunsAChunkOfALongerNextLoop) {
+    ThreadPool pool(8);
+    for (int round = 0; round < 4000; ++round)
+        for (std::int64_t n : {2, 3, 7, 20}) {
+            std::array<std::atomic<int>, 20> runs{};
+            pool.parallel_for(n, 1, [&](std::int64_t begin, std::int64_t) {
+                runs[static_cast<std::size_t>(begin)].fetch_add(1, std::memory_order_relaxed);
+            });
+            for (std::int64_t i = 0; i < 20; ++i)
+                ASSERT_EQ(runs[static_cast<std::size_t>(i)].load(), i < n ? 1 : 0)
+                    << "round " << round << ", loop of " << n << ", chunk " << i;
+        }
 }
 
 TEST(ThreadPool, ChunkwiseSumsHaveTheSameBitsForEveryPoolSize) {
