@@ -19,13 +19,9 @@ def figures(folder: Path) -> dict[str, str]:
     training = json.loads((folder / "training.json").read_text(encoding="utf-8"))
     with (folder / "curve.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    model, step = training["exported"].split()[0], training["exported"].split()[-1]
-    other = [row for row in rows if row.get("model", model) != model]
-    rows = [row for row in rows if row.get("model", model) == model]
+    step = training["exported"].split()[-1]
     best = next(row for row in rows if row["step"] == step)
-    values = {"windows": str(metrics["windows"]), "exported_step": step,
-              "exported_kind": "the plain weights" if "last" in training["exported"] else "the running average",
-              "steps": rows[-1]["step"],
+    values = {"windows": str(metrics["windows"]), "exported_step": step, "steps": rows[-1]["step"],
               "exported_epochs": f"{float(best['epochs']):.1f}", "epochs": f"{float(rows[-1]['epochs']):.1f}",
               "exported_tokens": f"{int(best['tokens']) / 1e6:.0f}", "tokens": f"{int(rows[-1]['tokens']) / 1e6:.0f}",
               "minutes": f"{float(rows[-1]['seconds']) / 60:.1f}",
@@ -34,10 +30,6 @@ def figures(folder: Path) -> dict[str, str]:
         part = metrics[kind]
         values |= {f"{kind}_tokens": f"{part['tokens']:,}", f"{kind}_perplexity": f"{part['perplexity']:.4f}",
                    f"{kind}_nll": f"{part['nll_mean']:.6f}", f"{kind}_bits": f"{part['bits_per_byte']:.4f}"}
-    if other:
-        values |= {"teacher_minutes": f"{float(other[-1]['seconds']) / 60:.1f}", "teacher_steps": other[-1]["step"],
-                   "teacher_epochs": f"{float(other[-1]['epochs']):.1f}",
-                   "teacher_loss": min(row["valid_all"] for row in other)}
     keys = ("step", "epochs", "rate", "train_loss", "valid_all", "valid_story", "valid_chat")
     values["curve"] = "\n".join("| " + " | ".join(row[key] for key in keys) + " |" for row in rows)
     return values

@@ -20,7 +20,6 @@ def main() -> None:
     folder = Path(sys.argv[1])
     with (folder / "curve.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    rows = [row for row in rows if row.get("model") == rows[-1].get("model")]
     last = max(float(row["epochs"]) for row in rows)
 
     def x(epochs: float) -> float:

@@ -103,8 +103,6 @@ class TrainSpec:
     adam_decay: float = 0.1
     dropout: float = 0.05  # of what each layer adds
     edge_dropout: float = 0.1  # of the embeddings and of the last hidden state
-    soft_share: float = 0.0  # weight of the divergence from a teacher's predictions; the rest is cross-entropy
-    word_repeats: int = 1  # how often a question about a word comes in an epoch
     warmup_steps: int = 100
     flat_part: float = 0.4  # share of the time at the full rate; then linear to zero
     ema: float = 0.997

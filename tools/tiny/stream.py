@@ -42,8 +42,8 @@ class EpochMaker:
 
     TALK_REPEATS, TALES, SEQUELS, SYSTEM_SHARE = 4, 300, 300, 0.06
 
-    def __init__(self, pieces: Pieces, seed: int, word_repeats: int = 1) -> None:
-        self.rng, self.word_repeats = np.random.default_rng(seed), word_repeats
+    def __init__(self, pieces: Pieces, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
         self.stories = Rows(pieces, "story")
         self.words, self.talk = Turns(pieces, "word", WORDINGS), Turns(pieces, "talk", WORDINGS)
         self.tales, self.sequels = Turns(pieces, "tale", 1), Turns(pieces, "sequel", 1)
@@ -53,7 +53,7 @@ class EpochMaker:
     def turns(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """All turns of an epoch in random order."""
         rng = self.rng
-        chosen = [(self.words, i) for i in range(len(self.words.answers))] * self.word_repeats
+        chosen = [(self.words, i) for i in range(len(self.words.answers))]
         chosen += [(self.talk, i) for i in range(len(self.talk.answers))] * self.TALK_REPEATS
         chosen += [(self.tales, i) for i in rng.choice(len(self.tales.answers), self.TALES, replace=False)]
         chosen += [(self.sequels, i) for i in rng.choice(len(self.sequels.answers), self.SEQUELS, replace=False)]

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains the demo model by the clock and exports the weights with the lowest held-out loss.
 
-    python train.py PIECES.npz OUTPUT_FOLDER --teacher-seconds 190 --seconds 230
-
-A teacher is trained first and exported; then a fresh student learns from the text and from the teacher's predictions.
-Without --teacher-seconds there is only a model that learns from the text.
+    python train.py PIECES.npz OUTPUT_FOLDER --seconds 440
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ import math
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -40,9 +37,8 @@ def log(text: str) -> None:
 class Batches:
     """An endless supply of windows; the next epoch is made in the background while one is in use."""
 
-    def __init__(self, pieces: dict[str, np.ndarray], settings: TrainSpec, device: torch.device) -> None:
-        self.maker = EpochMaker(pieces, settings.seed, settings.word_repeats)
-        self.settings, self.device = settings, device
+    def __init__(self, maker: EpochMaker, settings: TrainSpec, device: torch.device) -> None:
+        self.maker, self.settings, self.device = maker, settings, device
         self.worker = ThreadPoolExecutor(1)
         self.coming = self.worker.submit(self.make)
         self.span = torch.arange(settings.length + 1, device=device)
@@ -102,47 +98,23 @@ def loss_parts(x: Tensor, embedding: Tensor, targets: Tensor, z_loss: float) -> 
     return cross + z_loss * norm.square().mean(), cross
 
 
-def soft_loss_parts(x: Tensor, embedding: Tensor, targets: Tensor, z_loss: float, teacher_x: Tensor,
-                    teacher_embedding: Tensor, share: float) -> tuple[Tensor, Tensor]:
-    """As loss_parts, with this share of the loss measured against the teacher's predictions instead of the text."""
-    logits = (x @ embedding.to(x.dtype).T).flatten(0, 1).float()
-    norm = logits.logsumexp(-1)
-    cross = (norm - logits.gather(-1, targets.reshape(-1, 1)).squeeze(-1)).mean()
-    known = (teacher_x @ teacher_embedding.to(x.dtype).T).flatten(0, 1).float().softmax(-1)
-    soft = (norm - (known * logits).sum(-1)).mean()  # the divergence but for a constant
-    return (1 - share) * cross + share * soft + z_loss * norm.square().mean(), cross
-
-
-@dataclass
-class Teacher:
-    """A trained model as a network without dropout."""
-
-    network: Network
-    weights: Weights
-
-    @torch.no_grad()
-    def hidden(self, ids: Tensor) -> Tensor:
-        return self.network.hidden(self.weights, ids)[0]
-
-
 class Trainer:
     """The model, its optimiser and the step function, which is captured as a CUDA graph where there is a GPU."""
 
-    def __init__(self, spec: ModelSpec, settings: TrainSpec, batches: Batches, device: torch.device,
-                 compiled: bool = True, teacher: Teacher | None = None) -> None:
-        self.spec, self.settings, self.device, self.teacher = spec, settings, device, teacher
+    def __init__(self, spec: ModelSpec, settings: TrainSpec, pieces: dict[str, np.ndarray], device: torch.device,
+                 compiled: bool = True) -> None:
+        self.spec, self.settings, self.device = spec, settings, device
         dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
         self.network = Network(spec, dtype, settings.dropout, settings.edge_dropout)
         self.plain = Network(spec, dtype)
-        self.loss, self.soft_loss = loss_parts, soft_loss_parts
+        self.loss = loss_parts
         if compiled:
             self.network.compile()
             self.loss = torch.compile(loss_parts, dynamic=False)
-            self.soft_loss = torch.compile(soft_loss_parts, dynamic=False)
         self.weights = {name: value.to(device).requires_grad_()
                         for name, value in init_weights(spec, settings.seed).items()}
         self.optimiser = Optimiser(self.weights, spec.hidden, settings)
-        self.batches = batches
+        self.batches = Batches(EpochMaker(pieces, settings.seed), settings, device)
         self.tokens = self.batches.next()
         self.cross, self.balance, self.seen = torch.zeros((), device=device), torch.zeros((), device=device), 0
         self.run = self.step
@@ -155,19 +127,11 @@ class Trainer:
             weight.grad = None
         ids, targets = self.tokens[:, :-1].contiguous(), self.tokens[:, 1:].contiguous()
         x, balance = self.network.hidden(self.weights, ids)
-        loss, cross = self.losses(x, ids, targets)
+        loss, cross = self.loss(x, self.weights["embed_tokens.weight"], targets, self.settings.z_loss)
         (loss + self.settings.balance * balance).backward()
         self.optimiser.step()
         self.cross += cross.detach()
         self.balance += balance.detach()
-
-    def losses(self, x: Tensor, ids: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """The loss to minimise, without the router's, and the plain cross-entropy."""
-        embedding, settings = self.weights["embed_tokens.weight"], self.settings
-        if self.teacher is None:
-            return self.loss(x, embedding, targets, settings.z_loss)
-        return self.soft_loss(x, embedding, targets, settings.z_loss, self.teacher.hidden(ids),
-                              self.teacher.weights["embed_tokens.weight"], settings.soft_share)
 
     def capture(self) -> None:
         """Compiles on first use and records the step; the rate is still zero, so the weights do not move."""
@@ -214,10 +178,10 @@ class Trainer:
 
 
 class Record:
-    """The loss curve of one model and its best weights."""
+    """The loss curve and the best weights."""
 
-    def __init__(self, name: str, trainer: Trainer, validation: Validation) -> None:
-        self.name, self.trainer, self.validation, self.start = name, trainer, validation, time.time()
+    def __init__(self, trainer: Trainer, validation: Validation) -> None:
+        self.trainer, self.validation, self.start = trainer, validation, time.time()
         self.rows: list[dict] = []
         self.best, self.best_loss, self.best_kind = None, math.inf, ""
 
@@ -226,7 +190,7 @@ class Record:
         losses = self.validation.measure(self.trainer.plain, rounded(weights))
         if losses["all"] < self.best_loss:
             self.best = {name: value.detach().clone() for name, value in weights.items()}
-            self.best_loss, self.best_kind = losses["all"], f"{kind} at step {self.rows[-1]['step']}"
+            self.best_loss, self.best_kind = losses["all"], f"{kind} at step {self.rows[-1]['step'] if self.rows else 0}"
         return losses
 
     def add(self, step: int, progress: float) -> None:
@@ -234,7 +198,7 @@ class Record:
         trainer, settings = self.trainer, self.trainer.settings
         cross, balance = trainer.train_loss()
         seconds, tokens = time.time() - self.start, step * settings.batch * settings.length
-        row = {"model": self.name, "seconds": round(seconds, 1), "step": step, "tokens": tokens,
+        row = {"seconds": round(seconds, 1), "step": step, "tokens": tokens,
                "epochs": round(trainer.batches.progress(), 3), "rate": round(trainer.rate(step, progress), 4),
                "train_loss": round(cross, 5), "balance": round(balance, 4)}
         self.rows.append(row)
@@ -242,38 +206,20 @@ class Record:
         row |= {f"valid_{name}": round(loss, 5) for name, loss in losses.items()}
         log(f"{row} {tokens / seconds:.0f} tokens/s")
 
-    def summary(self) -> dict:
-        """What training.json says of this model."""
-        return {"settings": asdict(self.trainer.settings), "best": self.best_kind, "best_loss": self.best_loss,
-                "last_row": self.rows[-1]}
+    def write(self, path: Path) -> None:
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, self.rows[0].keys(), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(self.rows)
 
 
-def write_results(records: list[Record], spec: ModelSpec, folder: Path) -> None:
-    """The best weights of all models, the curves and the settings."""
-    records = [record for record in records if record.best is not None]
-    best = min(records, key=lambda record: record.best_loss)
-    write_checkpoint(best.best, spec, folder)
-    rows = [row for record in records for row in record.rows if "valid_all" in row]
-    with (folder / "curve.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    (folder / "training.json").write_text(json.dumps(
-        {"model": asdict(spec), "exported": f"{best.name} {best.best_kind}",
-         **{record.name: record.summary() for record in records}}, indent=2) + "\n", encoding="utf-8")
-    log(f"exported: {best.name}, {best.best_kind}, perplexity {math.exp(best.best_loss):.4f}")
-
-
-def train(record: Record, seconds: float, evaluations: int) -> None:
+def train(trainer: Trainer, record: Record, evaluations: int) -> None:
     """Steps until the time is up, with evaluations at even intervals."""
-    trainer, step, done = record.trainer, 0, 0
-    trainer.settings = replace(trainer.settings, seconds=round(seconds, 1))
-    log(f"{record.name}: training for {seconds:.0f} s")
-    record.start = time.time()
-    while (progress := (time.time() - record.start) / seconds) < 1:
+    step, done = 0, 0
+    while (progress := (time.time() - record.start) / trainer.settings.seconds) < 1:
         trainer.advance(step, progress)
         step += 1
-        if progress * evaluations >= done + 1 and progress < 1 - 0.5 / evaluations:
+        if progress * evaluations >= done + 1:
             done += 1
             record.add(step, progress)
     record.add(step, 1.0)
@@ -282,76 +228,15 @@ def train(record: Record, seconds: float, evaluations: int) -> None:
     trainer.batches.worker.shutdown(wait=False, cancel_futures=True)
 
 
-class Run:
-    """One or two models trained one after the other within the time."""
-
-    def __init__(self, arguments: argparse.Namespace) -> None:
-        self.arguments, self.device, self.spec = arguments, torch.device(arguments.device), ModelSpec()
-        self.pieces = dict(np.load(arguments.pieces))
-        base = TrainSpec(seconds=arguments.seconds, batch=arguments.batch, length=arguments.length)
-        self.settings = {"model": base}
-        if arguments.teacher_seconds:
-            self.settings = {"teacher": replace(base, edge_dropout=0.15),
-                             "student": replace(base, seed=2, soft_share=0.6, word_repeats=2)}
-        self.batches: dict[str, Batches] = {}
-        self.validation = Validation(self.pieces, self.device)
-        self.records: list[Record] = []
-
-    def left(self) -> float:
-        """Seconds until the training must have ended."""
-        return self.arguments.end - (time.time() - BEGIN)
-
-    def begin_batches(self, name: str) -> Batches:
-        """A model's batches; the first epoch is made in the background."""
-        if name not in self.batches:
-            self.batches[name] = Batches(self.pieces, self.settings[name], self.device)
-        return self.batches[name]
-
-    def build(self, name: str, teacher: Teacher | None = None) -> Record:
-        """A fresh model, ready to train."""
-        trainer = Trainer(self.spec, self.settings[name], self.begin_batches(name), self.device,
-                          not self.arguments.plain, teacher)
-        self.validation.measure(trainer.plain, trainer.weights)  # loads what it needs, outside the timed part
-        return Record(name, trainer, self.validation)
-
-    def train(self, record: Record, seconds: float) -> None:
-        """Trains, and writes what is best so far, also if the training broke off."""
-        self.records.append(record)
-        try:
-            train(record, seconds, self.arguments.evaluations)
-        finally:
-            if any(other.best is not None for other in self.records):
-                write_results(self.records, self.spec, self.arguments.output)
-
-    def teacher(self) -> Teacher:
-        """The first model, which may have at most 45% of the time left."""
-        record = self.build("teacher")
-        self.begin_batches("student")
-        self.train(record, min(self.arguments.teacher_seconds, 0.45 * self.left()))
-        network = Network(self.spec, record.trainer.network.dtype)
-        return Teacher(network if self.arguments.plain else network.compile(), record.best)
-
-    def all(self) -> None:
-        name = list(self.settings)[-1]
-        teacher = self.teacher() if name == "student" else None
-        record = self.build(name, teacher)
-        seconds = min(self.arguments.seconds, self.left())
-        if seconds > 0.05 * self.arguments.seconds:
-            self.train(record, seconds)
-        else:
-            log(f"no time for the {name}: {seconds:.0f} s")
-
-
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pieces", type=Path)
     parser.add_argument("output", type=Path)
-    parser.add_argument("--teacher-seconds", type=float, default=0, help="of training a teacher first")
     parser.add_argument("--seconds", type=float, default=440, help="of training, compilation not counted")
     parser.add_argument("--end", type=float, default=math.inf, help="training ends by this second of the process")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--length", type=int, default=1024)
-    parser.add_argument("--evaluations", type=int, default=10, help="of each model")
+    parser.add_argument("--evaluations", type=int, default=14)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--plain", action="store_true", help="do not compile")
     return parser.parse_args()
@@ -362,9 +247,25 @@ def main() -> None:
     arguments.output.mkdir(parents=True, exist_ok=True)
     torch.set_float32_matmul_precision("high")
     torch.manual_seed(1)
-    run = Run(arguments)
-    run.all()
-    if run.device.type == "cuda":
+    device, spec = torch.device(arguments.device), ModelSpec()
+    pieces = dict(np.load(arguments.pieces))
+    settings = TrainSpec(seconds=arguments.seconds, batch=arguments.batch, length=arguments.length)
+    trainer = Trainer(spec, settings, pieces, device, compiled=not arguments.plain)
+    validation = Validation(pieces, device)
+    validation.measure(trainer.plain, trainer.weights)  # loads what it needs, outside the timed part
+    trainer.settings = replace(settings, seconds=min(settings.seconds, arguments.end - (time.time() - BEGIN)))
+    log(f"training for {trainer.settings.seconds:.0f} s")
+    record = Record(trainer, validation)
+    try:
+        train(trainer, record, arguments.evaluations)
+    finally:
+        if record.best is not None:
+            write_checkpoint(record.best, spec, arguments.output)
+            record.write(arguments.output / "curve.csv")
+    (arguments.output / "training.json").write_text(
+        json.dumps({"model": asdict(spec), "training": asdict(trainer.settings), "exported": record.best_kind,
+                    "last_row": record.rows[-1]}, indent=2) + "\n", encoding="utf-8")
+    if device.type == "cuda":
         log(f"peak memory {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB")
 
 
