@@ -8,6 +8,7 @@
 // its norm. bf16 mode: no further from the goldens than transformers in bfloat16 is from its own
 // float32.
 #include "checkpoint/safetensors.h"
+#include "tests/checkpoint/digest.h"
 #include "tests/engine/fixture.h"
 
 #include <algorithm>
@@ -31,6 +32,7 @@ class Golden {
         meta_ = *parse_json(*text, folder_ + "/meta.json");
     }
 
+    std::string weights_digest() const { return meta_.find("weights")->as_string(); }
     const Json& prompts() const { return *meta_.find("prompts"); }
 
     template <typename T> std::vector<T> values(const std::string& name) const {
@@ -172,6 +174,14 @@ INSTANTIATE_TEST_SUITE_P(
         std::replace(name.begin(), name.end(), '-', '_');
         return name;
     });
+
+// A golden speaks of one set of weights. When this fails, the weights have changed: the rules of
+// the synthetic writer, or models/tiny. The goldens must then be made anew.
+TEST_P(Goldens, SpeakOfTheseWeights) {
+    const auto weights = checkpoint::Checkpoint::open(folder());
+    ASSERT_TRUE(weights) << weights.error().message();
+    EXPECT_EQ(fmt::format("{:016x}", checkpoint::digest(*weights)), golden_.weights_digest());
+}
 
 TEST_P(Goldens, F32PrefillAgreesAtEveryLengthAndPosition) {
     auto [opened, engine] = load(ops::Precision::kF32);

@@ -6,6 +6,7 @@
 #include "numerics/bf16.h"
 #include "numerics/counter_rng.h"
 #include "numerics/quantize.h"
+#include "tests/checkpoint/digest.h"
 #include "tests/model/configs.h"
 #include "text/tokenizer.h"
 
@@ -24,11 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using checkpoint::Checkpoint;
-
-std::uint64_t hash_of(const std::byte* data, std::int64_t bytes) {
-    return numerics::fnv1a64(
-        {reinterpret_cast<const char*>(data), static_cast<std::size_t>(bytes)});
-}
 
 std::map<std::string, SynthTensor> by_name(const Config& config, std::string_view format) {
     std::map<std::string, SynthTensor> tensors;
@@ -157,7 +153,8 @@ TEST(SynthValues, AreThoseOfThePythonTwin) {
     };
     for (const auto& [name, hash] : expected) {
         const auto bytes = values(plan.at(std::string("model.language_model.") + name), 1);
-        EXPECT_EQ(hash_of(bytes.data(), static_cast<std::int64_t>(bytes.size())), hash) << name;
+        EXPECT_EQ(checkpoint::hash_of(bytes.data(), static_cast<std::int64_t>(bytes.size())), hash)
+            << name;
     }
 }
 
@@ -237,14 +234,6 @@ class SynthFolder : public testing::Test {
     }
     fs::path root_;
 };
-
-std::uint64_t digest(const Checkpoint& checkpoint) {
-    std::uint64_t total = 0;
-    for (const checkpoint::TensorInfo& tensor : checkpoint.tensors())
-        total +=
-            numerics::mix64(numerics::fnv1a64(tensor.name) ^ hash_of(tensor.data, tensor.bytes));
-    return total;
-}
 
 TEST_F(SynthFolder, HoldsThePlannedTensors) {
     Config config = small_moe();
