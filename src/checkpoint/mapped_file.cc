@@ -125,7 +125,7 @@ MappedFile& MappedFile::operator=(MappedFile&&) noexcept = default;
 MappedFile::~MappedFile() = default;
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe must not hang
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
         return fail(Code::kNotFound, "{}: no such file", path);
     if (fd < 0)

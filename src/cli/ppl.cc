@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/text_file.h"
 #include "engine/engine.h"
 #include "model/open.h"
 #include "text/tokenizer.h"
@@ -42,7 +43,7 @@ class Perplexity {
     Status execute() {
         LR_TRY_ASSIGN(opened_, model::open_model(options_.model));
         LR_TRY_ASSIGN(const text::Tokenizer tokenizer, text::Tokenizer::load(options_.model));
-        LR_TRY_ASSIGN(const std::string text, model::read_text_file(options_.file));
+        LR_TRY_ASSIGN(const std::string text, read_text_file(options_.file));
         LR_TRY_ASSIGN(ids_, tokenizer.encode(text, {.allow_special = options_.special}));
         if (ids_.size() < 2)
             return fail(Code::kInvalidArgument,

@@ -30,15 +30,15 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
         message.pop_back();
     log_error("{}", message);
     const auto chosen = app.get_subcommands();
-    std::fprintf(stderr, "usage: liverow %s --help\n",
-                 chosen.empty() ? "" : chosen.front()->get_name().c_str());
+    const std::string command = chosen.empty() ? "" : chosen.front()->get_name() + " ";
+    std::fprintf(stderr, "usage: liverow %s--help\n", command.c_str());
     return kExitUsage;
 }
 
 } // namespace
 
 int run_program(int argc, const char* const* argv) {
-    CLI::App app("liverow: runs Qwen3.5-family models and shows what every kernel does.\n"
+    CLI::App app("liverow: runs models of the Qwen3.5 family.\n"
                  "First try:  liverow run models/tiny -p \"Once upon a time\"",
                  "liverow");
     app.set_version_flag("--version", version_text());
@@ -66,7 +66,9 @@ int run_program(int argc, const char* const* argv) {
         std::fputs(app.help().c_str(), stdout);
         return kExitUsage;
     }
-    const Status status = action();
+    Status status = action();
+    if (status.ok() && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0))
+        status = fail(Code::kInternal, "standard output: not everything could be written");
     if (status.ok())
         return 0;
     log_error("{}", status.message());

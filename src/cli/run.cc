@@ -6,6 +6,7 @@
 #include "core/buffer.h"
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/text_file.h"
 #include "cuda/device.h"
 #include "engine/engine.h"
 #include "model/open.h"
@@ -14,7 +15,10 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cerrno>
+#include <charconv>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -42,7 +46,7 @@ Result<std::string> prompt_text(const RunOptions& options) {
     if (options.has_prompt)
         return options.prompt;
     if (!options.file.empty())
-        return model::read_text_file(options.file);
+        return read_text_file(options.file);
     if (isatty(STDIN_FILENO))
         log_info("reading the prompt from the terminal; end it with Ctrl-D");
     return read_all(std::cin);
@@ -54,18 +58,14 @@ Result<std::vector<std::int32_t>> parse_ids(const std::string& list) {
     while (begin <= list.size()) {
         const std::size_t end = std::min(list.find(',', begin), list.size());
         const std::string item = list.substr(begin, end - begin);
-        std::size_t used = 0;
-        long value = -1;
-        try {
-            value = std::stol(item, &used);
-        } catch (const std::exception&) {
-            used = 0;
-        }
-        if (used == 0 || used != item.size() || value < 0 || value > (1 << 30))
+        std::int32_t value = -1;
+        const char* last = item.data() + item.size();
+        const auto [end_of_number, problem] = std::from_chars(item.data(), last, value);
+        if (problem != std::errc() || end_of_number != last || value < 0)
             return fail(Code::kInvalidArgument,
                         "--ids: expected numbers such as 1,2,3, got \"{}\" at item {}", item,
                         ids.size() + 1);
-        ids.push_back(static_cast<std::int32_t>(value));
+        ids.push_back(value);
         begin = end + 1;
     }
     return ids;
@@ -91,6 +91,7 @@ class Run {
         LR_TRY(load());
         LR_TRY(read_prompt());
         LR_TRY(start_engine());
+        say_device(options_.quiet);
         if (!options_.logits.empty()) {
             LR_TRY_ASSIGN(auto writer,
                           NpyWriter::create(options_.logits, engine_->config().vocab_size));
@@ -102,7 +103,7 @@ class Run {
         if (logits_)
             LR_TRY(logits_->finish());
         report();
-        return {};
+        return output_error_;
     }
 
   private:
@@ -202,6 +203,7 @@ class Run {
             if (ahead) {
                 LR_TRY_ASSIGN(const engine::StepOutput output, engine_->wait(*ahead));
                 LR_TRY(take(output, true));
+                ++decode_steps_;
             }
             ahead = next;
             if (!ahead)
@@ -213,7 +215,7 @@ class Run {
         return {};
     }
 
-    bool done() const { return ended_ || generated_ >= options_.tokens; }
+    bool done() const { return ended_ || generated_ >= options_.tokens || !output_error_.ok(); }
 
     Status take(const engine::StepOutput& output, bool drawn) {
         const engine::PieceOutput& piece = output.pieces.front();
@@ -247,24 +249,29 @@ class Run {
 
     std::string detokenizer_flush() { return detokenizer_ ? detokenizer_->flush() : std::string(); }
 
-    static void print(const std::string& text) {
-        std::fwrite(text.data(), 1, text.size(), stdout);
-        std::fflush(stdout);
+    void print(const std::string& text) {
+        const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
+                             std::fflush(stdout) == 0;
+        if (!written && output_error_.ok())
+            output_error_ = fail(Code::kInternal, "standard output: cannot be written: {}",
+                                 std::strerror(errno));
     }
 
     void report() const {
         if (options_.quiet)
             return;
-        const auto rate = [](double count, double seconds) {
-            return seconds > 0 ? count / seconds : 0.0;
+        const auto rate = [](std::int64_t count, double seconds) {
+            return count > 0 && seconds > 0
+                       ? fmt::format("{:.1f}", static_cast<double>(count) / seconds)
+                       : std::string("-");
         };
         const engine::LoadReport& load = engine_->report();
-        log_info("load {:.2f} s ({} weights, {} state) | prefill {} tokens, {:.0f} tok/s | decode "
-                 "{} tokens, {:.1f} tok/s | CPU reference, {}, {} threads",
-                 load_seconds_, format_bytes(load.weight_bytes), format_bytes(load.state_bytes),
-                 prompt_.size(), rate(static_cast<double>(prompt_.size()), prefill_seconds_),
-                 generated_, rate(static_cast<double>(generated_), decode_seconds_),
-                 options_.precision, load.threads);
+        log_info(
+            "load {:.2f} s ({} weights, {} state) | prefill {} tokens, {} tok/s | decode {} steps, "
+            "{} tok/s | CPU reference, {}, {} threads",
+            load_seconds_, format_bytes(load.weight_bytes), format_bytes(load.state_bytes),
+            prompt_.size(), rate(std::ssize(prompt_), prefill_seconds_), decode_steps_,
+            rate(decode_steps_, decode_seconds_), options_.precision, load.threads);
     }
 
     const RunOptions& options_;
@@ -276,7 +283,9 @@ class Run {
     engine::SequenceId sequence_;
     std::vector<std::int32_t> prompt_;
     std::int64_t generated_ = 0;
+    std::int64_t decode_steps_ = 0; // the first token came with the prompt
     bool ended_ = false;
+    Status output_error_;
     double start_ = 0, load_seconds_ = 0, prefill_seconds_ = 0, decode_seconds_ = 0;
 };
 
@@ -326,10 +335,7 @@ void add_run(CLI::App& app, Action& action) {
     run->callback([&action, options, prompt, ids] {
         options->has_prompt = prompt->count() > 0;
         options->has_ids = ids->count() > 0;
-        action = [options] {
-            say_device(options->quiet);
-            return Run(*options).execute();
-        };
+        action = [options] { return Run(*options).execute(); };
     });
 }
 

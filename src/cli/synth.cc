@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "core/buffer.h"
 #include "core/log.h"
+#include "core/text_file.h"
 #include "model/presets.h"
 
 #include <CLI/CLI.hpp>
@@ -26,7 +27,7 @@ struct Options {
 Result<model::Config> config_of(const Options& options) {
     if (!options.preset.empty())
         return model::preset(options.preset);
-    LR_TRY_ASSIGN(const std::string text, model::read_text_file(options.config));
+    LR_TRY_ASSIGN(const std::string text, read_text_file(options.config));
     LR_TRY_ASSIGN(const Json root, parse_json(text, options.config));
     return model::parse_config(root, options.config);
 }
@@ -70,7 +71,7 @@ void add_synth(CLI::App& app, Action& action) {
         ->capture_default_str();
     command->add_flag("--no-mtp", options->no_mtp, "Leave the MTP layer out");
     command->add_flag("--overwrite", options->synth.overwrite,
-                      "Replace a checkpoint that is already there");
+                      "Remove config.json, index and every model*.safetensors of OUT first");
     command->add_option("--plan", options->synth.plan_file,
                         "Write every tensor's name, shape and distribution to this JSON file");
     command->add_option("--threads", options->threads, "Threads; 0: one for each processor")

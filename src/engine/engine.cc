@@ -93,7 +93,7 @@ class Engine::Impl {
     }
 
     Status check_piece(const StepInput& input, const Piece& piece) {
-        LR_TRY_ASSIGN(const Sequence* sequence, sequences->find(piece.sequence));
+        LR_TRY_ASSIGN(const Sequence* sequence, sequences->find_usable(piece.sequence));
         const bool decode = input.phase == graph::Phase::kDecode;
         if (decode && piece.tokens.size() > 1)
             return fail(Code::kInvalidArgument,
@@ -166,7 +166,7 @@ class Engine::Impl {
         return Ticket{next_ticket++};
     }
 
-    // Nothing can fail any more: advances the sequences and writes the step's inputs.
+    // The step is accepted: advances the sequences and writes the step's inputs.
     void fill(const StepInput& input, Job& job) {
         static constexpr std::int32_t kUnknown = 0; // the worker writes the drawn token
         std::vector<BatchPiece> pieces;
@@ -208,6 +208,8 @@ class Engine::Impl {
             running_ticket = 0;
             if (output)
                 keep_last_tokens(job, *output);
+            else
+                mark_failed(job);
             finished.emplace(job.ticket, std::move(output));
             changed.notify_all();
         }
@@ -225,6 +227,11 @@ class Engine::Impl {
         for (std::size_t i = 0; i < job.sequences.size(); ++i)
             if (!output.pieces[i].tokens.empty())
                 sequences->at(job.sequences[i]).last_token = output.pieces[i].tokens.back();
+    }
+
+    void mark_failed(const Job& job) {
+        for (std::int32_t index : job.sequences)
+            sequences->at(index).failed = true;
     }
 
     Result<StepOutput> run(Job& job) {

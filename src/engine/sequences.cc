@@ -25,6 +25,14 @@ Result<Sequence*> SequenceTable::find(SequenceId id) {
     return &sequence;
 }
 
+Result<Sequence*> SequenceTable::find_usable(SequenceId id) {
+    LR_TRY_ASSIGN(Sequence * sequence, find(id));
+    if (sequence->failed)
+        return fail(Code::kInvalidArgument,
+                    "sequence {}: an earlier step of it failed; close it and start anew", id.index);
+    return sequence;
+}
+
 Status SequenceTable::close(SequenceId id) {
     LR_TRY_ASSIGN(Sequence * sequence, find(id));
     states_.give_slot(sequence->slot);

@@ -16,6 +16,7 @@ struct Sequence {
     std::int32_t slot = -1;
     std::int64_t length = 0; // tokens submitted
     std::vector<std::int32_t> pages = {};
+    bool failed = false;         // a step of it failed: its state is not what its length says
     bool has_last = false;       // a token was (or is being) drawn from its last row
     std::int32_t last_token = 0; // drawn last; written by the step that drew it
 };
@@ -28,6 +29,8 @@ class SequenceTable {
     Status close(SequenceId id);
     // The open sequence behind an id, or an error that says why there is none.
     Result<Sequence*> find(SequenceId id);
+    // The same, and no step of it has failed.
+    Result<Sequence*> find_usable(SequenceId id);
     // Makes room for `tokens` more; nothing changes on an error.
     Status reserve(Sequence& sequence, std::int64_t tokens);
     Sequence& at(std::int32_t index) { return sequences_[static_cast<std::size_t>(index)]; }

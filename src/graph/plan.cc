@@ -109,11 +109,10 @@ std::map<NodeKey, std::int32_t> nodes_by_number(const Step& step) {
     return found;
 }
 
-model::LayerKind layer_kind(const Step& step, std::int32_t layer) {
-    for (const Node& node : step.nodes)
-        if (node.layer == layer && std::holds_alternative<ops::KvStoreArgs>(node.args))
-            return model::LayerKind::kAttention;
-    return model::LayerKind::kGdn;
+// Whether `layer` exists and is of this kind.
+bool is_layer(const Step& step, std::int32_t layer, model::LayerKind kind) {
+    const auto i = static_cast<std::size_t>(layer);
+    return i < step.layers.size() && step.layers[i] == kind;
 }
 
 // Every place of the step where the whole pattern stands, as sets of nodes.
@@ -125,8 +124,8 @@ std::vector<std::vector<std::int32_t>> find_matches(const Step& step, const Rewr
     std::vector<std::vector<std::int32_t>> matches;
     for (std::int32_t layer : layers)
         for (const Pattern& pattern : rewrite.patterns) {
-            if (pattern.phase != step.shape.phase || pattern.layer != layer_kind(step, layer) ||
-                (pattern.next && *pattern.next != layer_kind(step, layer + 1)))
+            if (pattern.phase != step.shape.phase || !is_layer(step, layer, pattern.layer) ||
+                (pattern.next && !is_layer(step, layer + 1, *pattern.next)))
                 continue;
             std::set<std::int32_t> nodes;
             bool whole = true;

@@ -129,6 +129,7 @@ struct Step {
     StepShape shape;
     StepOptions options;
     model::Shard shard;
+    std::vector<model::LayerKind> layers;
     std::vector<Tensor> tensors;
     std::vector<Node> nodes; // a topological order
     std::vector<Edge> edges; // by (from, to), each pair of nodes and tensor once

@@ -16,6 +16,7 @@ StepBuilder::StepBuilder(const model::Model& model, const model::Shard& shard,
     step_.shape = shape;
     step_.options = options;
     step_.shard = shard;
+    step_.layers = model.config().layers;
     step_.inputs.fill(-1);
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/config.h"
 
+#include "core/text_file.h"
+
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 
 namespace lr::model {
 namespace {
@@ -244,17 +244,6 @@ Json config_to_json(const Config& c) {
         {"tie_word_embeddings", Json(c.tied.value_or(false))},
         {"text_config", Json::object(std::move(text))},
     });
-}
-
-Result<std::string> read_text_file(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    if (!file)
-        return fail(Code::kNotFound, "{}: cannot be opened for reading", path);
-    std::ostringstream text;
-    text << file.rdbuf();
-    if (!file.good() && !file.eof())
-        return fail(Code::kInternal, "{}: could not be read to its end", path);
-    return std::move(text).str();
 }
 
 Result<Config> load_config(const std::string& folder) {

@@ -84,7 +84,4 @@ Result<Config> load_config(const std::string& folder);
 // eos_token_id.
 Result<GenerationConfig> load_generation_config(const std::string& folder);
 
-// The whole of a small text file, or an error naming it.
-Result<std::string> read_text_file(const std::string& path);
-
 } // namespace lr::model

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/text_file.h"
 #include "model/config.h"
 
 #include <algorithm>

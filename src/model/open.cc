@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/open.h"
 
+#include "core/text_file.h"
+
 #include <filesystem>
 
 namespace lr::model {

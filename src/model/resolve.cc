@@ -195,9 +195,9 @@ class Resolver {
     Status report_unknown() {
         std::vector<std::string> unknown;
         for (const TensorInfo& tensor : checkpoint_.tensors()) {
-            if (skipped(tensor.name))
+            if (skipped(tensor.name) || ignorable(tensor.name))
                 ++result_.skipped_tensors;
-            else if (!used_.contains(tensor.name) && !ignorable(tensor.name))
+            else if (!used_.contains(tensor.name))
                 unknown.emplace_back(tensor.name);
         }
         if (unknown.empty())

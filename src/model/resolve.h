@@ -3,12 +3,13 @@
 // model/resolve.h: finds every weight of a model in a checkpoint.
 //
 // Names are matched after the prefix rules of model/tensor_table.h; `model.visual.*` and `visual.*`
-// are skipped (this engine reads text). The tensors decide formats; config.json's
-// quantization_config is a cross-check whose disagreements are reported. Errors, each naming file
-// and tensor: a weight that is missing (all are counted, the first few named), of another shape, or
-// stored in a format that cannot be loaded; parts of one fused weight in different formats; a text
-// tensor that no weight needs; the same weight under two names; an untied config without
-// lm_head.weight.
+// are skipped
+// (this engine reads text), and so is `mtp.*` when the config has no MTP layers; both are counted.
+// The tensors decide formats; config.json's quantization_config is a cross-check whose
+// disagreements are reported. Errors, each naming file and tensor: a weight that is missing (all
+// are counted, the first few named), of another shape, or stored in a format that cannot be loaded;
+// parts of one fused weight in different formats; a text tensor that no weight needs; the same
+// weight under two names; an untied config without lm_head.weight.
 #pragma once
 
 #include "checkpoint/checkpoint.h"

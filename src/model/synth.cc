@@ -154,7 +154,7 @@ Status prepare_folder(const std::string& folder, bool overwrite) {
     if (!found.empty() && !overwrite)
         return fail(Code::kInvalidArgument,
                     "{}: expected a folder without a checkpoint, found {}; pass --overwrite to "
-                    "replace it",
+                    "remove its config.json, index and model*.safetensors first",
                     folder, found.front().filename().string());
     for (const fs::path& path : found)
         if (!fs::remove(path, error) || error)

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/tokenizer.h"
 
+#include "core/text_file.h"
 #include "text/unicode.h"
 
 #include <cerrno>
-#include <cstring>
 #include <deque>
-#include <fstream>
 
 namespace lr::text {
 
@@ -89,17 +88,7 @@ Result<Tokenizer> Tokenizer::load(const std::filesystem::path& file_or_folder) {
     std::filesystem::path path = file_or_folder;
     if (std::filesystem::is_directory(path, ignored))
         path /= "tokenizer.json";
-    std::ifstream in(path, std::ios::binary | std::ios::ate);
-    const std::streamoff size = in ? std::streamoff(in.tellg()) : -1;
-    if (size < 0)
-        return fail(Code::kNotFound, "tokenizer: expected a readable file {}, got: {}",
-                    path.string(), std::strerror(errno));
-    std::string text(static_cast<std::size_t>(size), '\0');
-    in.seekg(0);
-    in.read(text.data(), static_cast<std::streamsize>(text.size()));
-    if (!in)
-        return fail(Code::kInternal, "tokenizer {}: expected {} bytes, got {}: {}", path.string(),
-                    text.size(), in.gcount(), std::strerror(errno));
+    LR_TRY_ASSIGN(const std::string text, read_text_file(path.string()));
     return parse(text, path.string());
 }
 

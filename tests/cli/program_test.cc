@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -135,6 +137,9 @@ TEST(Program, RefusesBadFlags) {
     expect_refused(run({"run", "models/tiny", "--ids", "1,4096", "-q"}), 2,
                    {"token 1: expected an id in 0..4095, got 4096"});
     expect_refused(run({"run", "models/tiny", "--ids", "1,,2", "-q"}), 2, {"got \"\" at item 2"});
+    expect_refused(run({"run", "models/tiny", "--ids", "1, 2", "-q"}), 2, {"got \" 2\" at item 2"});
+    expect_refused(run({"run", "models/tiny", "-f", "docs", "-q"}), 2,
+                   {"docs: expected a regular file, got a folder"});
     expect_refused(run({"run", "models/tiny", "-p", "", "-q"}), 2, {"at least one token"});
     expect_refused(run({"run", "models/tiny", "-p", "\xff", "-q"}), 2, {"UTF-8"});
     expect_refused(run({"run", "models/tiny", "-p", "x", "-n", "9999999", "-q"}), 2,
@@ -149,6 +154,32 @@ TEST(Program, RefusesBadFlags) {
                    {"preset: expected one of 0.8B", "got \"36B\""});
     expect_refused(run({"synth", "made-nowhere"}), 2, {"--preset", "--config"});
     expect_refused(run({"dance"}), 2, {"dance"});
+}
+
+TEST(Program, CountsDecodeStepsAndNotTheTokenOfThePrompt) {
+    const auto report = [](const char* tokens) {
+        return run({"run", "models/tiny", "-p", "Once", "-n", tokens, "--ignore-eos"}).err;
+    };
+    EXPECT_NE(report("1").find("decode 0 steps, - tok/s"), std::string::npos) << report("1");
+    EXPECT_NE(report("5").find("decode 4 steps, "), std::string::npos) << report("5");
+}
+
+TEST(Program, SaysWhenItsOutputCannotBeWritten) {
+    std::fflush(stdout);
+    const int saved = ::dup(1), full = ::open("/dev/full", O_WRONLY);
+    ASSERT_TRUE(saved >= 0 && full >= 0);
+    ::dup2(full, 1);
+    testing::internal::CaptureStderr();
+    const char* arguments[] = {"liverow", "run", "models/tiny", "-p", "hi", "-n", "4", "-q"};
+    const int status = run_program(8, arguments);
+    const std::string err = testing::internal::GetCapturedStderr();
+    std::clearerr(stdout);
+    ::dup2(saved, 1);
+    ::close(saved);
+    ::close(full);
+    EXPECT_EQ(status, 1);
+    EXPECT_NE(err.find("standard output: cannot be written: No space left"), std::string::npos)
+        << err;
 }
 
 TEST(Program, RefusesBadFolders) {
@@ -224,6 +255,9 @@ TEST(Program, NamesWhatIsWrongWithATokenizer) {
     expect_refused(run_it(), 1, {"tokenizer.json", "Unigram"});
     tiny.write("tokenizer.json", tokenizer.substr(0, 5000));
     expect_refused(run_it(), 1, {"tokenizer.json:"});
+    fs::remove(tiny.path("tokenizer.json"));
+    fs::create_directory(tiny.path("tokenizer.json"));
+    expect_refused(run_it(), 2, {"tokenizer.json: expected a regular file, got a folder"});
     fs::remove(tiny.path("tokenizer.json"));
     expect_refused(run_it(), 1, {"tokenizer.json: not found; give the prompt as token ids"});
 }

@@ -3,6 +3,7 @@
 // A random model on disk, made once for a test binary, and an engine on it.
 #pragma once
 
+#include "core/text_file.h"
 #include "engine/engine.h"
 #include "model/open.h"
 #include "model/synth.h"
@@ -35,7 +36,7 @@ inline std::string synthetic_model(const std::string& name,
     const std::string folder =
         testing::TempDir() + "liverow-engine-" + key + "-" + std::to_string(::getpid());
     const std::string path = source_path("tests/goldens/" + name + "/config.json");
-    const auto text = model::read_text_file(path);
+    const auto text = read_text_file(path);
     EXPECT_TRUE(text) << (text ? "" : text.error().message());
     const auto json = parse_json(*text, path);
     const auto config = model::parse_config(*json, path);

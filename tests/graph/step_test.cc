@@ -140,6 +140,25 @@ TEST(BuildStep, CostsEqualTheShapeTables) {
     check(one, "epi.3", 1'017'118'720, 1'017'118'720);
 }
 
+// One decode step of 35B-A3B reads every matrix once, but of the embedding one row and of the
+// experts 8 of 256.
+TEST(BuildStep, TotalCostCountsEachWeightOnce) {
+    const model::Model model = declare("35B-A3B", "fp8-block");
+    const Step step = build(model, decode_shape(1));
+    std::int64_t expected = 0;
+    for (const model::Entry& entry : model.entries()) {
+        if (entry.mtp || entry.shape.rank() == 1)
+            continue; // vectors are counted as inputs
+        if (entry.kind == model::TensorKind::kRouted)
+            expected += entry.bytes() / 256 * 8;
+        else if (entry.kind == model::TensorKind::kEmbedding)
+            expected += 2 * 2048;
+        else
+            expected += entry.bytes();
+    }
+    EXPECT_EQ(step.total_cost().weight_bytes, expected);
+}
+
 TEST(BuildStep, NumbersADenseModelsFfnAfterTheSecondNorm) {
     const Step step = build(declare("0.8B", "fp8-channel"), decode_shape(2));
     EXPECT_EQ(node(step, "L0.12").name, "ffn_gate_up_input_fp8_quant");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/quant_format.h"
+#include "core/text_file.h"
 #include "model/presets.h"
 #include "model/synth.h"
 #include "numerics/bf16.h"

@@ -214,8 +214,8 @@ TEST(Tokenizer, NamesAMissingFile) {
     const Result<Tokenizer> result = Tokenizer::load("no/such/folder");
     ASSERT_FALSE(result.has_value());
     EXPECT_EQ(result.error().code(), Code::kNotFound);
-    EXPECT_EQ(result.error().message(), "tokenizer: expected a readable file no/such/folder, got: "
-                                        "No such file or directory");
+    EXPECT_EQ(result.error().message(),
+              "no/such/folder: cannot be opened for reading: No such file or directory");
     EXPECT_TRUE(Tokenizer::load(std::string(LR_SOURCE_DIR) + "/tests/text/data").has_value());
 }
 
