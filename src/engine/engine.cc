@@ -30,7 +30,7 @@ struct Job {
     Executable* executable = nullptr;
     std::vector<std::byte> inputs;
     std::vector<LogitRange> ranges;       // of each piece
-    std::vector<std::int32_t> sequences;  // index of each piece's sequence
+    std::vector<SequenceId> sequences;    // of each piece
     std::vector<std::int32_t> take_last;  // decode rows whose token is the sequence's last
     std::vector<std::int32_t> zero_slots; // first use of a slot
     bool copy_logits = false;
@@ -174,7 +174,7 @@ class Engine::Impl {
             Sequence& sequence = sequences->at(piece.sequence.index);
             const bool last = piece.tokens.empty();
             job.take_last.push_back(last ? 1 : 0);
-            job.sequences.push_back(piece.sequence.index);
+            job.sequences.push_back(piece.sequence);
             if (sequence.fresh)
                 job.zero_slots.push_back(sequence.slot);
             sequence.fresh = false;
@@ -219,19 +219,22 @@ class Engine::Impl {
         auto* ids = reinterpret_cast<std::int32_t*>(
             job.inputs.data() + job.executable->inputs().offset(graph::Input::kTokenIds));
         for (std::size_t i = 0; i < job.sequences.size(); ++i)
-            if (job.take_last[i])
-                ids[i] = std::max(0, sequences->at(job.sequences[i]).last_token);
+            if (const Sequence* sequence = sequences->find_open(job.sequences[i]);
+                sequence && job.take_last[i])
+                ids[i] = std::max(0, sequence->last_token);
     }
 
     void keep_last_tokens(const Job& job, const StepOutput& output) {
         for (std::size_t i = 0; i < job.sequences.size(); ++i)
-            if (!output.pieces[i].tokens.empty())
-                sequences->at(job.sequences[i]).last_token = output.pieces[i].tokens.back();
+            if (Sequence* sequence = sequences->find_open(job.sequences[i]);
+                sequence && !output.pieces[i].tokens.empty())
+                sequence->last_token = output.pieces[i].tokens.back();
     }
 
     void mark_failed(const Job& job) {
-        for (std::int32_t index : job.sequences)
-            sequences->at(index).failed = true;
+        for (SequenceId id : job.sequences)
+            if (Sequence* sequence = sequences->find_open(id))
+                sequence->failed = true;
     }
 
     Result<StepOutput> run(Job& job) {

@@ -16,6 +16,11 @@ Result<SequenceId> SequenceTable::open() {
     return SequenceId{static_cast<std::int32_t>(index), generation};
 }
 
+Sequence* SequenceTable::find_open(SequenceId id) {
+    Sequence& sequence = at(id.index);
+    return sequence.open && sequence.generation == id.generation ? &sequence : nullptr;
+}
+
 Result<Sequence*> SequenceTable::find(SequenceId id) {
     if (id.index < 0 || id.index >= std::ssize(sequences_))
         return fail(Code::kNotFound, "sequence {}: no such sequence", id.index);

@@ -27,6 +27,9 @@ class SequenceTable {
 
     Result<SequenceId> open();
     Status close(SequenceId id);
+    // The open sequence behind an id; nullptr when it has been closed meanwhile (its number may
+    // belong to another by then).
+    Sequence* find_open(SequenceId id);
     // The open sequence behind an id, or an error that says why there is none.
     Result<Sequence*> find(SequenceId id);
     // The same, and no step of it has failed.

@@ -226,6 +226,29 @@ TEST(Engine, PipelinesDecodeStepsThroughTheLastDrawnToken) {
     EXPECT_EQ(*engine->length(fast), 18);
 }
 
+// A sequence may be closed while steps of it are queued; its number goes to another.
+TEST(Engine, ClosingASequenceWithStepsUnderWayLeavesItsSuccessorAlone) {
+    EngineOptions o = options();
+    o.sequences = 1;
+    auto [opened, engine] = load_engine(synthetic_model("moe-tied-r2"), o);
+    const auto ids = some_ids(40, engine->config().vocab_size, 31);
+    const SequenceId alone = open(*engine);
+    const auto expected = prefill(*engine, alone, ids);
+    EXPECT_TRUE(engine->close_sequence(alone).ok());
+    for (int round = 0; round < 5; ++round) {
+        const SequenceId first = open(*engine);
+        StepInput input{.phase = graph::Phase::kPrefill};
+        input.pieces.push_back({.sequence = first, .tokens = some_ids(100, 64, 32)});
+        const auto ticket = engine->submit(input);
+        ASSERT_TRUE(ticket);
+        EXPECT_TRUE(engine->close_sequence(first).ok());
+        const SequenceId second = open(*engine);
+        EXPECT_EQ(prefill(*engine, second, ids), expected) << "round " << round;
+        EXPECT_TRUE(engine->wait(*ticket));
+        EXPECT_TRUE(engine->close_sequence(second).ok());
+    }
+}
+
 TEST(Engine, DrawsByTemperatureDependOnSeedAndPositionOnly) {
     auto [opened, engine] = load_engine(synthetic_model("moe-tied-r2"), options());
     const auto ids = some_ids(10, engine->config().vocab_size, 15);
