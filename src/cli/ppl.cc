@@ -2,6 +2,7 @@
 //
 // liverow ppl: perplexity of a text under a model.
 #include "cli/commands.h"
+#include "cli/engine_flags.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/text_file.h"
@@ -20,9 +21,9 @@ namespace lr::cli {
 namespace {
 
 struct Options {
-    std::string model, file, precision = "bf16", numerics = "hf";
+    std::string model, file;
     std::int64_t window = 512;
-    int threads = 0;
+    EngineFlags engine;
     bool special = false;
 };
 
@@ -49,13 +50,8 @@ class Perplexity {
             return fail(Code::kInvalidArgument,
                         "{}: expected at least two tokens, got {}; nothing can be scored",
                         options_.file, ids_.size());
-        engine::EngineOptions engine_options;
-        engine_options.threads = options_.threads;
+        engine::EngineOptions engine_options = options_.engine.options();
         engine_options.context = std::min<std::int64_t>(options_.window, std::ssize(ids_));
-        if (options_.precision == "f32")
-            engine_options.precision = ops::Precision::kF32;
-        if (options_.numerics == "seed")
-            engine_options.numerics = ops::Numerics::kSeed;
         LR_TRY_ASSIGN(engine_, engine::Engine::load(opened_, engine_options));
         return score(text.size());
     }
@@ -80,7 +76,7 @@ class Perplexity {
         fmt::print("bits        {:.6f} a byte of {}\n",
                    sum_ / std::log(2.0) / static_cast<double>(bytes), bytes);
         log_info("{:.1f} s, {:.0f} tok/s, {}, {} threads", seconds,
-                 static_cast<double>(ids_.size()) / seconds, options_.precision,
+                 static_cast<double>(ids_.size()) / seconds, options_.engine.precision,
                  engine_->report().threads);
         return {};
     }
@@ -134,15 +130,7 @@ void add_ppl(CLI::App& app, Action& action) {
                      "Tokens a window; each starts from an empty state")
         ->check(CLI::Range(std::int64_t{2}, std::int64_t{1} << 31))
         ->capture_default_str();
-    command->add_option("--precision", options->precision, "bf16, or f32 without roundings")
-        ->check(CLI::IsMember({"bf16", "f32"}))
-        ->capture_default_str();
-    command->add_option("--numerics", options->numerics, "Residual that norms read")
-        ->check(CLI::IsMember({"hf", "seed"}))
-        ->capture_default_str();
-    command->add_option("--threads", options->threads, "Threads; 0: one for each processor")
-        ->check(CLI::Range(0, 4096))
-        ->capture_default_str();
+    add_engine_flags(*command, options->engine);
     command->add_flag("--special", options->special, "Read control tokens in the text");
     command->callback(
         [&action, options] { action = [options] { return Perplexity(*options).execute(); }; });

@@ -2,6 +2,7 @@
 //
 // liverow run: text in, text out.
 #include "cli/commands.h"
+#include "cli/engine_flags.h"
 #include "cli/npy.h"
 #include "core/buffer.h"
 #include "core/clock.h"
@@ -29,11 +30,11 @@ namespace lr::cli {
 namespace {
 
 struct RunOptions {
-    std::string model, prompt, file, ids, precision = "bf16", numerics = "hf", logits;
+    std::string model, prompt, file, ids, logits;
     std::int64_t tokens = 128, context = 0;
     double temperature = 0.0;
     std::uint64_t seed = 0;
-    int threads = 0;
+    EngineFlags engine;
     bool special = false, ignore_eos = false, quiet = false;
     bool has_prompt = false, has_ids = false;
 };
@@ -145,12 +146,7 @@ class Run {
                         "prompt of {} tokens + {} to generate = {}: more than the context of {}",
                         prompt_.size(), options_.tokens, needed,
                         std::min(context, opened_.config().max_positions));
-        engine::EngineOptions engine_options;
-        engine_options.threads = options_.threads;
-        engine_options.precision =
-            options_.precision == "f32" ? ops::Precision::kF32 : ops::Precision::kModel;
-        engine_options.numerics =
-            options_.numerics == "seed" ? ops::Numerics::kSeed : ops::Numerics::kHf;
+        engine::EngineOptions engine_options = options_.engine.options();
         engine_options.context = context;
         engine_options.vocab_limit = tokenizer_ ? tokenizer_->vocab_size() : 0;
         LR_TRY_ASSIGN(engine_, engine::Engine::load(opened_, engine_options));
@@ -271,7 +267,7 @@ class Run {
             "{} tok/s | CPU reference, {}, {} threads",
             load_seconds_, format_bytes(load.weight_bytes), format_bytes(load.state_bytes),
             prompt_.size(), rate(std::ssize(prompt_), prefill_seconds_), decode_steps_,
-            rate(decode_steps_, decode_seconds_), options_.precision, load.threads);
+            rate(decode_steps_, decode_seconds_), options_.engine.precision, load.threads);
     }
 
     const RunOptions& options_;
@@ -313,19 +309,9 @@ void add_run(CLI::App& app, Action& action) {
                     "Tokens to make room for; 0: what prompt and -n need")
         ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
         ->capture_default_str();
-    run->add_option("--precision", options->precision,
-                    "bf16: the engine's roundings; f32: none, to hold against float32 references")
-        ->check(CLI::IsMember({"bf16", "f32"}))
-        ->capture_default_str();
-    run->add_option("--numerics", options->numerics,
-                    "Residual that norms read: hf the rounded one, seed the unrounded sum")
-        ->check(CLI::IsMember({"hf", "seed"}))
-        ->capture_default_str();
     run->add_option("--logits", options->logits,
                     "Write float32 logits [positions, vocabulary] to this .npy file");
-    run->add_option("--threads", options->threads, "Threads; 0: one for each processor")
-        ->check(CLI::Range(0, 4096))
-        ->capture_default_str();
+    add_engine_flags(*run, options->engine);
     run->add_flag("--special", options->special,
                   "Read control tokens such as <|im_start|> in the prompt, and print them");
     run->add_flag("--ignore-eos", options->ignore_eos, "Go on after an end token");

@@ -171,10 +171,6 @@ void check_product(ShapeCheck& check, ActivationFormat x, WeightFormat w) {
                               activation_format_name(x), weight_format_name(w)));
 }
 
-std::int64_t bytes_of(ConstView view) {
-    return view.shape.rank() == 0 ? 0 : view.bytes();
-}
-
 std::int64_t share_of(double part, std::int64_t whole, std::int64_t bytes) {
     if (whole == 0)
         return 0;

@@ -57,9 +57,6 @@ void check_weight(ShapeCheck& check, const Weight& w, std::initializer_list<DimR
 // That the product exists.
 void check_product(ShapeCheck& check, ActivationFormat x, WeightFormat w);
 
-// Bytes of a tensor; 0 for an absent one.
-std::int64_t bytes_of(ConstView view);
-
 // `bytes` * part / whole, rounded: a tensor of which a part is moved. 0 when whole is 0.
 std::int64_t share_of(double part, std::int64_t whole, std::int64_t bytes);
 

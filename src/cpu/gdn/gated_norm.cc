@@ -26,7 +26,7 @@ void gated_norm(const ops::GatedNormArgs& args, ThreadPool& pool) {
             const float mean = sum_squares(o, dv) / static_cast<float>(dv);
             const float inv = 1.0f / std::sqrt(mean + args.eps);
             for (std::int64_t i = 0; i < dv; ++i)
-                o[i] = o[i] * inv * weight[i] * z[i] * gdn::sigmoid(z[i]);
+                o[i] = o[i] * inv * weight[i] * z[i] * sigmoid(z[i]);
             store_floats(args.y, row, first, dv, o);
         }
     });

@@ -4,20 +4,13 @@
 // so that their gates have the same bits.
 #pragma once
 
+#include "cpu/activation.h"
 #include "numerics/bf16.h"
 #include "ops/op.h"
 
 #include <cmath>
 
 namespace lr::cpu::gdn {
-
-inline float sigmoid(float x) {
-    return 1.0f / (1.0f + std::exp(-x));
-}
-
-inline float silu(float x) {
-    return x / (1.0f + std::exp(-x));
-}
 
 // log(1 + exp(x)); above 20 the two are the same f32.
 inline float softplus(float x) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/experts/experts_down.h"
 
+#include "ops/cost.h"
+
 #include <cmath>
 
 namespace lr::ops {
@@ -23,9 +25,9 @@ Cost cost(const ExpertsDownArgs& args) {
     const double rows = args.load.live_rows(local, capacity);
     Cost cost;
     cost.weight_bytes = share_of(args.load.live_experts(local), local, weight_bytes(args.w));
-    cost.read_bytes = share_of(rows, capacity, bytes_of(args.f) + bytes_of(args.f_scale)) +
-                      bytes_of(args.start) + bytes_of(args.end) + cost.weight_bytes;
-    cost.write_bytes = share_of(rows, capacity, bytes_of(args.z));
+    cost.read_bytes = share_of(rows, capacity, tensor_bytes(args.f) + tensor_bytes(args.f_scale)) +
+                      tensor_bytes(args.start) + tensor_bytes(args.end) + cost.weight_bytes;
+    cost.write_bytes = share_of(rows, capacity, tensor_bytes(args.z));
     cost.flops = std::llround(rows) * 2 * args.w.rows() * args.w.columns();
     return cost;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/experts/experts_gate_up.h"
 
+#include "ops/cost.h"
+
 #include <cmath>
 
 namespace lr::ops {
@@ -31,10 +33,10 @@ Cost cost(const ExpertsGateUpArgs& args) {
     const double rows = args.load.live_rows(local, capacity);
     Cost cost;
     cost.weight_bytes = share_of(args.load.live_experts(local), local, weight_bytes(args.w));
-    cost.read_bytes = bytes_of(args.x) + bytes_of(args.x_scale) + bytes_of(args.start) +
-                      bytes_of(args.end) + share_of(rows, capacity, bytes_of(args.row_map)) +
-                      cost.weight_bytes;
-    cost.write_bytes = share_of(rows, capacity, bytes_of(args.f) + bytes_of(args.f_scale));
+    cost.read_bytes = tensor_bytes(args.x) + tensor_bytes(args.x_scale) + tensor_bytes(args.start) +
+                      tensor_bytes(args.end) +
+                      share_of(rows, capacity, tensor_bytes(args.row_map)) + cost.weight_bytes;
+    cost.write_bytes = share_of(rows, capacity, tensor_bytes(args.f) + tensor_bytes(args.f_scale));
     cost.flops = std::llround(rows) * 2 * args.w.rows() * args.w.columns();
     return cost;
 }

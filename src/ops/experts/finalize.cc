@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/experts/finalize.h"
 
+#include "ops/cost.h"
+
 namespace lr::ops {
 
 Status check(const FinalizeArgs& args) {
@@ -19,9 +21,9 @@ Cost cost(const FinalizeArgs& args) {
     const std::int64_t pairs = args.weights.shape.count();
     const std::int64_t width = args.y.shape[1];
     Cost cost;
-    cost.read_bytes = dtype_bytes(args.z.dtype, pairs * width) + bytes_of(args.weights) +
-                      bytes_of(args.row_of) + bytes_of(args.n_live);
-    cost.write_bytes = bytes_of(args.y);
+    cost.read_bytes = dtype_bytes(args.z.dtype, pairs * width) + tensor_bytes(args.weights) +
+                      tensor_bytes(args.row_of) + tensor_bytes(args.n_live);
+    cost.write_bytes = tensor_bytes(args.y);
     cost.flops = 2 * pairs * width;
     return cost;
 }

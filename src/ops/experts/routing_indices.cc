@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/experts/routing_indices.h"
 
+#include "ops/cost.h"
+
 namespace lr::ops {
 
 Status check(const RoutingIndicesArgs& args) {
@@ -26,9 +28,11 @@ Status check(const RoutingIndicesArgs& args) {
 
 Cost cost(const RoutingIndicesArgs& args) {
     Cost cost;
-    cost.read_bytes = bytes_of(args.ids) + bytes_of(args.weights) + bytes_of(args.n_live);
-    cost.write_bytes = bytes_of(args.counts) + bytes_of(args.start) + bytes_of(args.end) +
-                       bytes_of(args.row_map) + bytes_of(args.row_of) + bytes_of(args.weights_out);
+    cost.read_bytes =
+        tensor_bytes(args.ids) + tensor_bytes(args.weights) + tensor_bytes(args.n_live);
+    cost.write_bytes = tensor_bytes(args.counts) + tensor_bytes(args.start) +
+                       tensor_bytes(args.end) + tensor_bytes(args.row_map) +
+                       tensor_bytes(args.row_of) + tensor_bytes(args.weights_out);
     return cost;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/experts/routing_scores.h"
 
+#include "ops/cost.h"
+
 namespace lr::ops {
 
 Status check(const RoutingScoresArgs& args) {
@@ -19,8 +21,8 @@ Status check(const RoutingScoresArgs& args) {
 
 Cost cost(const RoutingScoresArgs& args) {
     Cost cost;
-    cost.read_bytes = bytes_of(args.logits) + bytes_of(args.n_live);
-    cost.write_bytes = bytes_of(args.ids) + bytes_of(args.weights);
+    cost.read_bytes = tensor_bytes(args.logits) + tensor_bytes(args.n_live);
+    cost.write_bytes = tensor_bytes(args.ids) + tensor_bytes(args.weights);
     cost.flops = args.logits.shape.count() + 4 * args.ids.shape.count();
     return cost;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/experts/shared_gate_merge.h"
 
+#include "ops/cost.h"
+
 namespace lr::ops {
 
 Status check(const SharedGateMergeArgs& args) {
@@ -17,10 +19,10 @@ Status check(const SharedGateMergeArgs& args) {
 
 Cost cost(const SharedGateMergeArgs& args) {
     Cost cost;
-    cost.weight_bytes = bytes_of(args.gate_weight);
-    cost.read_bytes = bytes_of(args.m) + bytes_of(args.shared) + bytes_of(args.routed) +
-                      bytes_of(args.n_live) + cost.weight_bytes;
-    cost.write_bytes = bytes_of(args.y);
+    cost.weight_bytes = tensor_bytes(args.gate_weight);
+    cost.read_bytes = tensor_bytes(args.m) + tensor_bytes(args.shared) + tensor_bytes(args.routed) +
+                      tensor_bytes(args.n_live) + cost.weight_bytes;
+    cost.write_bytes = tensor_bytes(args.y);
     cost.flops = 4 * args.y.shape.count();
     return cost;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/experts/silu_mul.h"
 
+#include "ops/cost.h"
+
 namespace lr::ops {
 
 Status check(const SiluMulArgs& args) {
@@ -15,8 +17,8 @@ Status check(const SiluMulArgs& args) {
 
 Cost cost(const SiluMulArgs& args) {
     Cost cost;
-    cost.read_bytes = bytes_of(args.gate_up) + bytes_of(args.n_live);
-    cost.write_bytes = bytes_of(args.y);
+    cost.read_bytes = tensor_bytes(args.gate_up) + tensor_bytes(args.n_live);
+    cost.write_bytes = tensor_bytes(args.y);
     cost.flops = 5 * args.y.shape.count();
     return cost;
 }

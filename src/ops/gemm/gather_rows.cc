@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/gemm/gather_rows.h"
 
+#include "ops/cost.h"
+
 namespace lr::ops {
 
 Status check(const GatherRowsArgs& args) {
@@ -16,8 +18,8 @@ Status check(const GatherRowsArgs& args) {
 
 Cost cost(const GatherRowsArgs& args) {
     Cost cost;
-    cost.read_bytes = bytes_of(args.rows) + bytes_of(args.y);
-    cost.write_bytes = bytes_of(args.y);
+    cost.read_bytes = tensor_bytes(args.rows) + tensor_bytes(args.y);
+    cost.write_bytes = tensor_bytes(args.y);
     return cost;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/gemm/linear.h"
 
+#include "ops/cost.h"
+
 namespace lr::ops {
 
 Status check(const LinearArgs& args) {
@@ -17,9 +19,9 @@ Status check(const LinearArgs& args) {
 Cost cost(const LinearArgs& args) {
     Cost cost;
     cost.weight_bytes = weight_bytes(args.w);
-    cost.read_bytes =
-        bytes_of(args.x) + bytes_of(args.x_scale) + bytes_of(args.n_live) + cost.weight_bytes;
-    cost.write_bytes = bytes_of(args.y);
+    cost.read_bytes = tensor_bytes(args.x) + tensor_bytes(args.x_scale) +
+                      tensor_bytes(args.n_live) + cost.weight_bytes;
+    cost.write_bytes = tensor_bytes(args.y);
     cost.flops = 2 * args.x.rows() * args.w.rows() * args.w.columns();
     return cost;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/gemm/linear_splitk.h"
 
+#include "ops/cost.h"
+
 namespace lr::ops {
 
 Status check(const LinearSplitkArgs& args) {
@@ -19,8 +21,8 @@ Status check(const LinearSplitkArgs& args) {
 Cost cost(const LinearSplitkArgs& args) {
     Cost cost;
     cost.weight_bytes = weight_bytes(args.w);
-    cost.read_bytes = bytes_of(args.x) + bytes_of(args.n_live) + cost.weight_bytes;
-    cost.write_bytes = bytes_of(args.partial);
+    cost.read_bytes = tensor_bytes(args.x) + tensor_bytes(args.n_live) + cost.weight_bytes;
+    cost.write_bytes = tensor_bytes(args.partial);
     cost.flops = 2 * args.x.rows() * args.w.rows() * args.w.columns();
     return cost;
 }

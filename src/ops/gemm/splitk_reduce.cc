@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/gemm/splitk_reduce.h"
 
+#include "ops/cost.h"
+
 namespace lr::ops {
 
 Status check(const SplitkReduceArgs& args) {
@@ -14,8 +16,8 @@ Status check(const SplitkReduceArgs& args) {
 
 Cost cost(const SplitkReduceArgs& args) {
     Cost cost;
-    cost.read_bytes = bytes_of(args.partial) + bytes_of(args.n_live);
-    cost.write_bytes = bytes_of(args.y);
+    cost.read_bytes = tensor_bytes(args.partial) + tensor_bytes(args.n_live);
+    cost.write_bytes = tensor_bytes(args.y);
     cost.flops = args.partial.shape.count();
     return cost;
 }

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/engine_flags.h"
+
+#include <CLI/CLI.hpp>
+
+namespace lr::cli {
+
+engine::EngineOptions EngineFlags::options() const {
+    engine::EngineOptions options;
+    options.threads = threads;
+    options.precision = precision == "f32" ? ops::Precision::kF32 : ops::Precision::kModel;
+    options.numerics = numerics == "seed" ? ops::Numerics::kSeed : ops::Numerics::kHf;
+    return options;
+}
+
+void add_engine_flags(CLI::App& command, EngineFlags& flags) {
+    command
+        .add_option("--precision", flags.precision,
+                    "bf16: the engine's roundings; f32: none, to hold against float32 references")
+        ->check(CLI::IsMember({"bf16", "f32"}))
+        ->capture_default_str();
+    command
+        .add_option("--numerics", flags.numerics,
+                    "Residual that norms read: hf the rounded one, seed the unrounded sum")
+        ->check(CLI::IsMember({"hf", "seed"}))
+        ->capture_default_str();
+    command.add_option("--threads", flags.threads, "Threads; 0: one for each processor")
+        ->check(CLI::Range(0, 4096))
+        ->capture_default_str();
+}
+
+} // namespace lr::cli

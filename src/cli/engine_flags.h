@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cli/engine_flags.h: the flags of every command that runs a model.
+#pragma once
+
+#include "engine/engine.h"
+
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace lr::cli {
+
+struct EngineFlags {
+    std::string precision = "bf16", numerics = "hf";
+    int threads = 0;
+
+    // The engine's options as far as these flags say them.
+    engine::EngineOptions options() const;
+};
+
+// --precision, --numerics, --threads. `flags` must live until the command line is parsed.
+void add_engine_flags(CLI::App& command, EngineFlags& flags);
+
+} // namespace lr::cli
