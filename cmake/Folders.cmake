@@ -136,3 +136,11 @@ function(lr_fuzz)
     endforeach()
     add_custom_target(fuzz_targets DEPENDS ${targets})
 endfunction()
+
+# lr_gpu_bench(name): program bench_<name> from bench/cuda/<name>/*.cu. Built when asked for by name.
+function(lr_gpu_bench name)
+    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bench/cuda/${name}/*.cu)
+    add_executable(bench_${name} EXCLUDE_FROM_ALL ${sources})
+    target_include_directories(bench_${name} PRIVATE ${CMAKE_SOURCE_DIR})
+    target_link_libraries(bench_${name} PRIVATE ${CMAKE_DL_LIBS})
+endfunction()

@@ -32,7 +32,7 @@ USES = {folder: set(row.split()) for folder, row in USES.items()}
 BANNED_FOLDERS = {"utils", "util", "common", "misc", "helpers", "helper"}
 
 CUDA_PLACES = r"src/cuda/(?!(?:norm|gdn|attention|experts|gemm|quant|sampling|collective)/[^/]*\.h$" \
-              r"|[^/]*\.h$)|src/comm/nccl|src/engine/capture|(?:tests|bench)/cuda/.*\.cu$"
+              r"|[^/]*\.h$)|src/comm/nccl|src/engine/capture|tests/cuda/.*\.cu$|bench/cuda/.*\.(?:cu|h)$"
 
 # Header pattern -> where it may be included.
 THIRD_PARTY = [
