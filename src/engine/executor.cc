@@ -2,6 +2,7 @@
 #include "engine/executor.h"
 
 #include "core/check.h"
+#include "graph/verify_plan.h"
 
 #include <cstring>
 
@@ -17,6 +18,7 @@ Result<Executable*> Executor::prepare(const graph::StepShape& shape) {
             return executable.get();
     LR_TRY_ASSIGN(graph::Step step, graph::build_step(model_, shard_, shape, options_));
     auto executable = std::make_unique<Executable>(std::move(step));
+    LR_TRY(graph::verify_plan(executable->step_, executable->plan_, &executable->memory_));
     LR_TRY_ASSIGN(executable->input_memory_,
                   Buffer::allocate(executable->inputs_.bytes(), "step inputs"));
     executables_.push_back(std::move(executable));

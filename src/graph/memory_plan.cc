@@ -24,6 +24,14 @@ std::vector<std::vector<std::int32_t>> touches(const Step& step, const Plan& pla
     return launches;
 }
 
+std::vector<bool> swallowed(const Step& step, const Plan& plan) {
+    std::vector<bool> gone(step.tensors.size(), false);
+    for (const Launch& launch : plan.launches)
+        for (TensorId tensor : launch.swallowed)
+            gone[static_cast<std::size_t>(tensor)] = true;
+    return gone;
+}
+
 bool ends_before(const HappensBefore& order, const std::vector<std::int32_t>& a,
                  const std::vector<std::int32_t>& b) {
     for (std::int32_t last : a)
@@ -41,15 +49,16 @@ struct Placed {
 } // namespace
 
 MemoryPlan plan_memory(const Step& step, const Plan& plan) {
-    const HappensBefore order = plan_order(step, plan);
+    const HappensBefore order = plan_order(plan);
     const auto used_by = touches(step, plan);
+    const std::vector<bool> gone = swallowed(step, plan);
     MemoryPlan memory;
     memory.offset.assign(step.tensors.size(), -1);
 
     std::vector<std::size_t> todo;
     for (std::size_t t = 0; t < step.tensors.size(); ++t) {
         const Role role = step.tensors[t].role;
-        if (role == Role::kActivation || role == Role::kOutput)
+        if (!gone[t] && (role == Role::kActivation || role == Role::kOutput))
             todo.push_back(t);
     }
     const auto size = [&](std::size_t t) { return align_up(step.tensors[t].bytes()); };

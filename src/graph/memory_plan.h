@@ -3,7 +3,7 @@
 // graph/memory_plan.h: where each activation lives in the step's arena.
 //
 // Two tensors may share bytes when every launch that touches the one has surely ended before the
-// first that touches the other begins, by happens-before (graph/order.h) and not by list order.
+// first that touches the other begins, by happens-before (plan_order) and not by list order.
 #pragma once
 
 #include "graph/plan.h"
@@ -20,8 +20,8 @@ struct MemoryPlan {
     std::int64_t unshared_bytes = 0; // what it would be without sharing
 };
 
-// Activations and outputs are placed; inputs, weights and states are the engine's. Outputs never
-// share, since the host reads them after the step.
+// Activations and outputs are placed, but not what a launch swallows; inputs, weights and states
+// are the engine's. Outputs never share, since the host reads them after the step.
 MemoryPlan plan_memory(const Step& step, const Plan& plan);
 
 } // namespace lr::graph

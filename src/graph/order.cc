@@ -15,6 +15,7 @@ HappensBefore::HappensBefore(std::int32_t count, std::span<const Pair> order)
               [](const Pair& a, const Pair& b) { return a.second < b.second; });
     // Ascending targets: the ancestors of `first` are complete when `second` inherits them.
     for (const auto& [first, second] : pairs) {
+        LR_CHECK_GE(first, 0);
         LR_CHECK_LT(first, second);
         LR_CHECK_LT(second, count);
         std::uint64_t* target = ancestors_.data() + static_cast<std::size_t>(second) * words_;

@@ -2,9 +2,8 @@
 //
 // graph/order.h: what surely happens before what.
 //
-// A directed acyclic graph over positions 0..count-1 of a list, closed under transitivity. Two
-// sources of order exist: positions of one lane run in list order, and a consumer waits for its
-// producers. List order across lanes is no order at all.
+// A directed acyclic graph over positions 0..count-1 of a list, closed under transitivity. List
+// order by itself is no order at all.
 #pragma once
 
 #include <cstdint>

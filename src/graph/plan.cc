@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/plan.h"
 
+#include "core/check.h"
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -57,6 +59,86 @@ std::set<HappensBefore::Pair> launch_edges(const Step& step, const Plan& plan) {
     return edges;
 }
 
+// Where a launch stands in its lane, and the position in each lane up to which everything has ended
+// when it begins.
+struct Clock {
+    std::int32_t position = 0;
+    std::array<std::int32_t, kLanes> ended;
+};
+
+void wait_for(Plan& plan, std::vector<Clock>& clocks, std::size_t launch, std::int32_t producer) {
+    Launch& from = plan.launches[static_cast<std::size_t>(producer)];
+    if (from.event < 0)
+        from.event = plan.events++;
+    plan.launches[launch].waits.push_back(from.event);
+    const Clock& seen = clocks[static_cast<std::size_t>(producer)];
+    Clock& clock = clocks[launch];
+    for (std::size_t l = 0; l < kLanes; ++l)
+        clock.ended[l] = std::max(clock.ended[l], seen.ended[l]);
+    auto& own = clock.ended[static_cast<std::size_t>(from.lane)];
+    own = std::max(own, seen.position);
+}
+
+// Events for a plan in topological order whose lanes run strictly in order: each launch waits, in
+// every other lane, for the last launch that it needs and has no order after yet.
+void add_events(const Step& step, Plan& plan) {
+    plan.events = 0;
+    for (Launch& launch : plan.launches) {
+        launch.event = -1;
+        launch.waits.clear();
+        launch.pdl = Pdl::kNone;
+    }
+    std::vector<std::vector<std::int32_t>> producers(plan.launches.size());
+    for (const auto& [from, to] : launch_edges(step, plan))
+        producers[static_cast<std::size_t>(to)].push_back(from);
+    std::vector<Clock> clocks(plan.launches.size());
+    std::array<std::int32_t, kLanes> last;
+    last.fill(-1);
+    for (std::size_t i = 0; i < plan.launches.size(); ++i) {
+        const auto lane = static_cast<std::size_t>(plan.launches[i].lane);
+        Clock& clock = clocks[i];
+        clock.ended.fill(-1);
+        if (last[lane] >= 0) {
+            clock = clocks[static_cast<std::size_t>(last[lane])];
+            clock.ended[lane] = clock.position++;
+        }
+        last[lane] = static_cast<std::int32_t>(i);
+        // Descending: the later producer of a lane makes waiting for an earlier one needless.
+        std::sort(producers[i].rbegin(), producers[i].rend());
+        for (std::int32_t from : producers[i]) {
+            const auto other =
+                static_cast<std::size_t>(plan.launches[static_cast<std::size_t>(from)].lane);
+            if (clocks[static_cast<std::size_t>(from)].position > clock.ended[other])
+                wait_for(plan, clocks, i, from);
+        }
+    }
+}
+
+// A fusion need not store what nobody else reads.
+void find_swallowed(const Step& step, Plan& plan) {
+    const auto launches = launches_of_nodes(step, plan);
+    constexpr std::int32_t kMany = -2;
+    struct Life {
+        std::int32_t launch = -1; // the only one that touches it
+        bool written = false, read = false;
+    };
+    std::vector<Life> lives(step.tensors.size());
+    for (std::size_t n = 0; n < step.nodes.size(); ++n)
+        for (std::int32_t launch : launches[n])
+            for (const Use& use : step.nodes[n].uses) {
+                Life& life = lives[static_cast<std::size_t>(use.tensor)];
+                life.launch = life.launch == -1 || life.launch == launch ? launch : kMany;
+                (use.access == Access::kRead ? life.read : life.written) = true;
+            }
+    for (Launch& launch : plan.launches)
+        launch.swallowed.clear();
+    for (std::size_t t = 0; t < lives.size(); ++t)
+        if (step.tensors[t].role == Role::kActivation && lives[t].launch >= 0 && lives[t].read &&
+            lives[t].written)
+            plan.launches[static_cast<std::size_t>(lives[t].launch)].swallowed.push_back(
+                static_cast<TensorId>(t));
+}
+
 // Launches in an order that respects their data, as near to the list's own as possible; an error
 // when a fused launch would have to wait for itself.
 Result<Plan> sorted(const Step& step, Plan plan) {
@@ -71,7 +153,7 @@ Result<Plan> sorted(const Step& step, Plan plan) {
     for (std::size_t i = 0; i < waiting.size(); ++i)
         if (waiting[i] == 0)
             ready.push(static_cast<std::int32_t>(i));
-    Plan result{.rewrites = plan.rewrites, .launches = {}};
+    Plan result{.rewrites = plan.rewrites, .launches = {}, .events = 0};
     while (!ready.empty()) {
         const auto i = static_cast<std::size_t>(ready.top());
         ready.pop();
@@ -154,7 +236,8 @@ std::string fused_name(const Step& step, const std::vector<std::int32_t>& nodes)
 }
 
 // Replaces the launches of `nodes` by one; they must each be whole launches of their own.
-Status fuse(const Step& step, Plan& plan, const std::vector<std::int32_t>& nodes) {
+Status fuse(const Step& step, Plan& plan, const std::vector<std::int32_t>& nodes,
+            const Rewrite& rewrite) {
     const std::set<std::int32_t> wanted(nodes.begin(), nodes.end());
     std::size_t covered = 0, last = 0;
     std::vector<Launch> kept;
@@ -167,7 +250,7 @@ Status fuse(const Step& step, Plan& plan, const std::vector<std::int32_t>& nodes
         }
         if (launch.nodes.size() != 1 || launch.stage >= 0)
             return fail(Code::kInvalidArgument, "rewrite {}: {} is already part of another rewrite",
-                        plan.rewrites.back(), launch.name);
+                        rewrite.name, launch.name);
         ++covered;
         last = kept.size();
     }
@@ -175,7 +258,9 @@ Status fuse(const Step& step, Plan& plan, const std::vector<std::int32_t>& nodes
     kept.insert(kept.begin() + static_cast<std::ptrdiff_t>(last),
                 Launch{.name = fused_name(step, nodes),
                        .nodes = nodes,
-                       .lane = step.nodes[static_cast<std::size_t>(nodes.back())].lane});
+                       .lane = step.nodes[static_cast<std::size_t>(nodes.back())].lane,
+                       .grid_sync = rewrite.grid_sync,
+                       .cooperative = rewrite.grid_sync});
     plan.launches = std::move(kept);
     return {};
 }
@@ -213,6 +298,7 @@ Plan reference_plan(const Step& step) {
             plan.launches.push_back({.name = step.nodes[n].id,
                                      .nodes = {static_cast<std::int32_t>(n)},
                                      .lane = step.nodes[n].lane});
+    add_events(step, plan);
     return plan;
 }
 
@@ -236,21 +322,45 @@ Result<Plan> apply_rewrite(const Step& step, const Plan& plan, std::string_view 
         if (rewrite->kind == RewriteKind::kExpand) {
             LR_TRY(expand(step, result, nodes.front(), *rewrite));
         } else if (nodes.size() > 1) {
-            LR_TRY(fuse(step, result, nodes));
+            LR_TRY(fuse(step, result, nodes, *rewrite));
         }
     }
-    return sorted(step, std::move(result));
+    LR_TRY_ASSIGN(result, sorted(step, std::move(result)));
+    add_events(step, result);
+    find_swallowed(step, result);
+    return result;
 }
 
-HappensBefore plan_order(const Step& step, const Plan& plan) {
-    const auto edges = launch_edges(step, plan);
-    std::vector<HappensBefore::Pair> pairs(edges.begin(), edges.end());
-    std::array<std::int32_t, 2> previous = {-1, -1};
+Plan with_pdl(Plan plan) {
+    std::array<bool, kLanes> begun{};
+    for (Launch& launch : plan.launches) {
+        bool& lane = begun[static_cast<std::size_t>(launch.lane)];
+        if (lane && launch.waits.empty())
+            launch.pdl = Pdl::kWaits;
+        lane = true;
+    }
+    return plan;
+}
+
+HappensBefore plan_order(const Plan& plan) {
+    std::vector<std::int32_t> recorder(static_cast<std::size_t>(plan.events), -1);
+    std::vector<HappensBefore::Pair> pairs;
+    std::array<std::int32_t, kLanes> previous;
+    previous.fill(-1);
     for (std::size_t i = 0; i < plan.launches.size(); ++i) {
-        std::int32_t& last = previous[static_cast<std::size_t>(plan.launches[i].lane)];
-        if (last >= 0)
-            pairs.emplace_back(last, static_cast<std::int32_t>(i));
-        last = static_cast<std::int32_t>(i);
+        const Launch& launch = plan.launches[i];
+        const auto id = static_cast<std::int32_t>(i);
+        std::int32_t& last = previous[static_cast<std::size_t>(launch.lane)];
+        if (last >= 0 && launch.pdl != Pdl::kNever)
+            pairs.emplace_back(last, id);
+        last = id;
+        for (std::int32_t event : launch.waits) {
+            LR_CHECK_LT(event, plan.events);
+            pairs.emplace_back(recorder[static_cast<std::size_t>(event)], id);
+        }
+        LR_CHECK_LT(launch.event, plan.events);
+        if (launch.event >= 0)
+            recorder[static_cast<std::size_t>(launch.event)] = id;
     }
     return HappensBefore(static_cast<std::int32_t>(plan.launches.size()), pairs);
 }

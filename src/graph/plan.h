@@ -5,8 +5,11 @@
 // A plan is an ordered list of launches over a whole step. The reference plan has one launch for
 // each node that does something. A rewrite changes a plan: it fuses neighbouring nodes into one
 // launch, in every layer where its pattern stands, or expands one node into stages. What a rewrite
-// may not change (roundings, order, who reads what) it says itself; verify and the backends hold it
-// to that.
+// may not change (roundings, order, who reads what) it says itself; verify_plan and the backends
+// hold it to that.
+//
+// Three things order two launches, and nothing else does: their place in one lane, an event that
+// the one records and the other waits for, and the wait of a programmatic dependent launch.
 #pragma once
 
 #include "graph/order.h"
@@ -19,16 +22,33 @@
 
 namespace lr::graph {
 
+// Programmatic dependent launch (PDL): a kernel that may begin while the launch before it in its
+// lane still runs.
+enum class Pdl : std::uint8_t {
+    kNone,  // begins when that launch has ended
+    kWaits, // waits for that end before its first read of anything but weights, and before its
+            // first write
+    kNever, // waits later, or never: nothing of its lane is ordered before it
+};
+
 struct Launch {
     std::string name;                // "L17.8+9", "L17.21 gather"
     std::vector<std::int32_t> nodes; // of the step, ascending; several: fused
     std::int32_t stage = -1;         // >= 0: this stage of one expanded node
     Lane lane = Lane::kMain;
+    Pdl pdl = Pdl::kNone;
+    std::int32_t event = -1;         // of the plan, recorded when this launch has ended; -1: none
+    std::vector<std::int32_t> waits; // events of launches of other lanes, recorded earlier in the
+                                     // list; it begins when they have happened
+    std::vector<TensorId> swallowed; // written and read in this launch only, so never stored
+    bool grid_sync = false;          // its blocks wait for one another,
+    bool cooperative = false;        // so all of them must be resident
 };
 
 struct Plan {
     std::vector<std::string> rewrites; // applied, in order; empty: the reference
-    std::vector<Launch> launches;      // a topological order
+    std::vector<Launch> launches;      // as enqueued: a topological order
+    std::int32_t events = 0;           // numbered 0..events-1, each recorded once a step
 };
 
 enum class RewriteKind : std::uint8_t { kFuse, kExpand };
@@ -51,18 +71,25 @@ struct Rewrite {
     std::string_view vanishes;            // launches, bytes and tensors that go
     std::string_view keeps;               // roundings and results that must stay
     std::string_view constraint;          // what stands in the way
+    bool grid_sync = false;               // blocks of the fused launch wait for one another
 };
 
 const std::vector<Rewrite>& all_rewrites();
 
-// One launch a node, aliases left out.
+// One launch a node, aliases left out; an event only where lanes and other events leave two
+// launches that share data unordered.
 Plan reference_plan(const Step& step);
 
-// The plan with this rewrite applied wherever its pattern stands whole. An error when it stands
-// nowhere, overlaps an earlier rewrite, or a fusion would need a result of its own output.
+// The plan with this rewrite applied wherever its pattern stands whole; events and swallowed
+// tensors are found anew and every launch is Pdl::kNone. An error when the pattern stands nowhere,
+// overlaps an earlier rewrite, or a fusion would need a result of its own output.
 Result<Plan> apply_rewrite(const Step& step, const Plan& plan, std::string_view name);
 
-// Order among the launches of a plan: lanes and data.
-HappensBefore plan_order(const Step& step, const Plan& plan);
+// The plan with Pdl::kWaits wherever a launch may have it: it follows another in its lane, with no
+// event to wait for between the two.
+Plan with_pdl(Plan plan);
+
+// What a plan orders, by lanes, events and PDL waits.
+HappensBefore plan_order(const Plan& plan);
 
 } // namespace lr::graph

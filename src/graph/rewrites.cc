@@ -51,7 +51,8 @@ std::vector<Rewrite> make_rewrites() {
          "ids, tie order, softmax over the chosen, pi in bf16",
          "top-K works a token at a time, the permutation needs all tokens; measured slower from "
          "160 "
-         "experts on elsewhere"},
+         "experts on elsewhere",
+         true},
         {"23+24",
          kFuse,
          decode_both({23, 24}, -1),
@@ -108,7 +109,8 @@ std::vector<Rewrite> make_rewrites() {
          "one launch; q, k, v not written and read",
          "conv output rounded to bf16",
          "one convolution history feeds several recurrent blocks: all must read it before it is "
-         "overwritten"},
+         "overwritten",
+         true},
         {"7+8",
          kFuse,
          decode_gdn({7, 8}),
@@ -122,7 +124,8 @@ std::vector<Rewrite> make_rewrites() {
          {},
          "three launches; q, k, v, z, o and y not written and read",
          "conv output, o and y rounded to bf16; the token scale over all local heads",
-         "four layouts at once: conv channels, state tiles, head norm, token scale"},
+         "four layouts at once: conv channels, state tiles, head norm, token scale",
+         true},
         {"expand-routed-gate-up",
          kExpand,
          decode_both({21}, -1),

@@ -31,6 +31,7 @@ enum class Phase : std::uint8_t { kPrefill, kDecode };
 
 // Nodes of one lane run in list order; two lanes are ordered only by their data.
 enum class Lane : std::uint8_t { kMain, kShared };
+inline constexpr std::size_t kLanes = 2;
 
 enum class Role : std::uint8_t { kInput, kWeight, kState, kActivation, kOutput };
 

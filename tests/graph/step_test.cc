@@ -1,53 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/memory_plan.h"
 #include "graph/plan.h"
-#include "model/presets.h"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
+#include "tests/graph/steps.h"
 
 namespace lr::graph {
 namespace {
-
-model::Model declare(const char* preset, const char* format) {
-    return model::Model::declare(*model::preset(preset), *model::format_policy(format));
-}
-
-StepShape decode_shape(std::int64_t n, std::int64_t context = 8192) {
-    return {.phase = Phase::kDecode,
-            .rows = n,
-            .sequences = n,
-            .logit_rows = n,
-            .context = context,
-            .slots = n,
-            .kv_pages = n * (context / 64)};
-}
-
-StepShape prefill_shape(std::int64_t n) {
-    return {.phase = Phase::kPrefill,
-            .rows = n,
-            .sequences = 2,
-            .logit_rows = 2,
-            .context = 2 * n,
-            .slots = 2,
-            .kv_pages = 64};
-}
-
-Step build(const model::Model& model, const StepShape& shape, const model::Shard& shard = {},
-           const StepOptions& options = {}) {
-    auto step = build_step(model, shard, shape, options);
-    EXPECT_TRUE(step) << (step ? "" : step.error().message());
-    return step ? std::move(*step) : Step{};
-}
-
-const Node& node(const Step& step, std::string_view id) {
-    for (const Node& candidate : step.nodes)
-        if (candidate.id == id)
-            return candidate;
-    ADD_FAILURE() << "no node " << id;
-    return step.nodes.front();
-}
 
 bool has_node(const Step& step, std::string_view id) {
     return std::any_of(step.nodes.begin(), step.nodes.end(),
@@ -57,9 +14,7 @@ bool has_node(const Step& step, std::string_view id) {
 TEST(BuildStep, BuildsEveryPresetInEveryFormatAndBothPhases) {
     for (std::string_view preset : model::preset_names())
         for (std::string_view format : model::format_policy_names()) {
-            auto config = *model::preset(preset);
-            config.layers.resize(8); // two of each kind of layer; the rest repeats
-            const auto model = model::Model::declare(config, *model::format_policy(format));
+            const auto model = declare_layers(preset, format, 8);
             for (bool w4a4 : {false, true})
                 for (const StepShape& shape : {decode_shape(54), prefill_shape(512)}) {
                     const auto step = build_step(model, {}, shape, {.w4a4 = w4a4});
@@ -242,14 +197,8 @@ TEST(MemoryPlan, TreatsLanesAsUnordered) {
     const Plan plan = reference_plan(step);
     const MemoryPlan memory = plan_memory(step, plan);
     const auto overlap = [&](const char* a, const char* b) {
-        const auto find = [&](std::string_view name) {
-            for (std::size_t t = 0; t < step.tensors.size(); ++t)
-                if (step.tensors[t].name == name)
-                    return t;
-            ADD_FAILURE() << name;
-            return std::size_t{0};
-        };
-        const std::size_t x = find(a), y = find(b);
+        const auto x = static_cast<std::size_t>(tensor_id(step, a));
+        const auto y = static_cast<std::size_t>(tensor_id(step, b));
         return memory.offset[x] < memory.offset[y] + step.tensors[y].bytes() &&
                memory.offset[y] < memory.offset[x] + step.tensors[x].bytes();
     };
@@ -293,7 +242,7 @@ TEST(Plan, AppliesEveryRewriteToTheTracedStep) {
     for (const Rewrite& rewrite : all_rewrites()) {
         const auto plan = apply_rewrite(step, reference, rewrite.name);
         ASSERT_TRUE(plan) << rewrite.name << ": " << plan.error().message();
-        plan_order(step, *plan); // aborts where the list is no topological order
+        plan_order(*plan); // aborts where the list is no topological order
         EXPECT_FALSE(rewrite.vanishes.empty() || rewrite.keeps.empty()) << rewrite.name;
     }
 }
@@ -324,7 +273,7 @@ TEST(Plan, ExpandsANodeIntoStagesInOrder) {
     const Step step = build(declare("35B-A3B", "fp8-block"), decode_shape(4));
     const auto plan = apply_rewrite(step, reference_plan(step), "expand-routed-gate-up");
     ASSERT_TRUE(plan) << plan.error().message();
-    const HappensBefore order = plan_order(step, *plan);
+    const HappensBefore order = plan_order(*plan);
     std::vector<std::int32_t> stages;
     for (std::size_t i = 0; i < plan->launches.size(); ++i)
         if (plan->launches[i].name.starts_with("L0.21 "))
