@@ -70,6 +70,15 @@ void add_synth(CLI::App& app, Action& action) {
     command->add_option("--seed", options->synth.seed, "Seed of the weights")
         ->capture_default_str();
     command->add_flag("--no-mtp", options->no_mtp, "Leave the MTP layer out");
+    command->add_flag("--split-experts", options->synth.split_experts,
+                      "Store BF16 experts one by one instead of in stacks");
+    command->add_flag("--bf16-vectors", options->synth.bf16_vectors,
+                      "Store A_log and linear_attn.norm in BF16 instead of F32");
+    command
+        ->add_option("--shard-bytes", options->synth.max_shard_bytes,
+                     "Bytes of a weight file before the next is begun")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
     command->add_flag("--overwrite", options->synth.overwrite,
                       "Remove config.json, index and every model*.safetensors of OUT first");
     command->add_option("--plan", options->synth.plan_file,

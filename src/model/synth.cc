@@ -208,6 +208,14 @@ Status write_weights(const std::string& folder, const std::vector<SynthTensor>& 
     return writer.finish();
 }
 
+Model declare_stored(const Config& config, const FormatPolicy& policy, bool split_experts) {
+    Model model = Model::declare(config, policy);
+    for (Entry& entry : model.entries())
+        if (split_experts && entry.kind == TensorKind::kRouted)
+            entry.stored_per_expert = true;
+    return model;
+}
+
 } // namespace
 
 void synth_values(const SynthTensor& tensor, std::uint64_t seed, std::int64_t begin,
@@ -233,8 +241,12 @@ Result<SynthReport> synth_checkpoint(const std::string& folder, const Config& co
     LR_TRY_ASSIGN(const SynthTokenizer tokenizer, synth_tokenizer(config.vocab_size));
     LR_TRY_ASSIGN(const FormatPolicy policy,
                   format_policy(numerics::weight_format_name(options.format)));
-    const Model model = Model::declare(config, policy);
-    const std::vector<SynthTensor> plan = synth_plan(model);
+    const Model model = declare_stored(config, policy, options.split_experts);
+    std::vector<SynthTensor> plan = synth_plan(model);
+    if (options.bf16_vectors)
+        for (SynthTensor& tensor : plan)
+            if (tensor.spec.dtype == DType::kF32)
+                tensor.spec.dtype = DType::kBF16;
     LR_TRY(prepare_folder(folder, options.overwrite));
     if (!options.plan_file.empty())
         LR_TRY(write_json(options.plan_file, synth_plan_to_json(plan, options.seed)));

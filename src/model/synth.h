@@ -22,8 +22,8 @@
 //   embed_tokens            N(0, 1); tied: N(0, 9/D)
 //   lm_head                 N(0, 9/D)
 //   zero-centred norms      N(0, 0.1^2)
-//   linear_attn.norm        N(1, 0.1^2), F32
-//   A_log                   U[0, 2.7], F32;    dt_bias  U[-6, -2]
+//   linear_attn.norm        N(1, 0.1^2), F32 (see SynthOptions)
+//   A_log                   U[0, 2.7], F32 (likewise);    dt_bias  U[-6, -2]
 //   conv1d                  N(0, 0.4^2)
 //   router                  N(0, 4/D): router logits have a standard deviation of 2
 //   other [N, K] matrices   N(0, 1/K); those that write to the residual  N(0, 0.25/K)
@@ -84,7 +84,11 @@ struct SynthOptions {
     WeightFormat format = WeightFormat::kPlain; // or kFp8Block
     std::uint64_t seed = 0;
     bool overwrite = false; // replace a checkpoint that is already there
-    std::string plan_file;  // write the plan there as JSON; empty: nowhere
+    // How releases differ in storing one model: plain experts one by one instead of in a stack (as
+    // fp8-block always has them), and A_log and linear_attn.norm in BF16 instead of F32.
+    bool split_experts = false;
+    bool bf16_vectors = false;
+    std::string plan_file; // write the plan there as JSON; empty: nowhere
     std::int64_t max_shard_bytes = 5'000'000'000;
     std::int64_t chunk_bytes = std::int64_t{64} << 20; // of one tensor made at a time
 };

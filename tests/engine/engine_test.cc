@@ -8,9 +8,6 @@ namespace {
 
 const auto* const kRemoveModels = testing::AddGlobalTestEnvironment(new RemoveModels);
 
-constexpr const char* kModels[] = {"dense-tied-r1", "dense-untied-r2", "moe-untied-r1",
-                                   "moe-tied-r2"};
-
 EngineOptions options(ops::Precision precision = ops::Precision::kModel) {
     EngineOptions o;
     o.threads = 2;
@@ -26,39 +23,25 @@ SequenceId open(Engine& engine) {
     return id ? *id : SequenceId{};
 }
 
-std::vector<float> state_floats(Engine& engine, SequenceId id, std::int32_t layer,
-                                graph::StateKind kind) {
-    const auto bytes = engine.read_state(id, layer, kind);
-    EXPECT_TRUE(bytes) << (bytes ? "" : bytes.error().message());
-    std::vector<float> floats(bytes->size() / 4);
-    std::memcpy(floats.data(), bytes->data(), floats.size() * 4);
-    return floats;
-}
-
 // Every state of both sequences agrees to `bound` of its largest element (f32 states).
 void expect_same_states(Engine& engine, SequenceId a, SequenceId b, double bound) {
-    using graph::StateKind;
-    for (std::int32_t layer = 0; layer < engine.config().layer_count(); ++layer) {
-        const bool gdn =
-            engine.config().layers[static_cast<std::size_t>(layer)] == model::LayerKind::kGdn;
-        for (StateKind kind : gdn ? std::vector{StateKind::kConv, StateKind::kSsm}
-                                  : std::vector{StateKind::kKeys, StateKind::kValues})
+    for (std::int32_t layer = 0; layer < engine.config().layer_count(); ++layer)
+        for (graph::StateKind kind : state_kinds(engine, layer))
             EXPECT_LE(difference_to_largest(state_floats(engine, a, layer, kind),
                                             state_floats(engine, b, layer, kind)),
                       bound)
                 << "layer " << layer;
-    }
 }
 
-class EveryModel : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Engine, EveryModel, testing::ValuesIn(kModels), [](const auto& info) {
-    std::string name = info.param;
-    std::replace(name.begin(), name.end(), '-', '_');
-    return name;
-});
+class EveryModel : public testing::TestWithParam<RandomModel> {
+  protected:
+    std::string folder() const { return synthetic_model(GetParam().name); }
+};
+INSTANTIATE_TEST_SUITE_P(Engine, EveryModel, testing::ValuesIn(random_models()),
+                         [](const auto& info) { return test_name(info.param.name); });
 
 TEST_P(EveryModel, PrefillEqualsPrefillPlusDecodeEqualsTokenByTokenInF32) {
-    auto [opened, engine] = load_engine(synthetic_model(GetParam()), options(ops::Precision::kF32));
+    auto [opened, engine] = load_engine(folder(), options(ops::Precision::kF32));
     for (std::int64_t length : {2, 3, 64, 65, 130}) {
         const auto ids = some_ids(length, engine->config().vocab_size, 7);
         const SequenceId whole = open(*engine), split = open(*engine), single = open(*engine);
@@ -80,7 +63,7 @@ TEST_P(EveryModel, PrefillEqualsPrefillPlusDecodeEqualsTokenByTokenInF32) {
 
 TEST_P(EveryModel, ChunkStartsAtAnyMultipleOf64WithTheSameBits) {
     for (ops::Precision precision : {ops::Precision::kModel, ops::Precision::kF32}) {
-        auto [opened, engine] = load_engine(synthetic_model(GetParam()), options(precision));
+        auto [opened, engine] = load_engine(folder(), options(precision));
         const auto ids = some_ids(200, engine->config().vocab_size, 8);
         const SequenceId whole = open(*engine);
         const auto reference = prefill(*engine, whole, ids);
@@ -95,7 +78,7 @@ TEST_P(EveryModel, ChunkStartsAtAnyMultipleOf64WithTheSameBits) {
 }
 
 TEST_P(EveryModel, ARowsBitsDoNotDependOnMatesPositionOrBucket) {
-    auto [opened, engine] = load_engine(synthetic_model(GetParam()), options());
+    auto [opened, engine] = load_engine(folder(), options());
     const std::int64_t vocab = engine->config().vocab_size;
     const auto mine = some_ids(70, vocab, 9);
     const SequenceId alone = open(*engine);
@@ -124,7 +107,7 @@ TEST_P(EveryModel, ARowsBitsDoNotDependOnMatesPositionOrBucket) {
 }
 
 TEST_P(EveryModel, AReusedSlotStartsFromZero) {
-    auto [opened, engine] = load_engine(synthetic_model(GetParam()), options());
+    auto [opened, engine] = load_engine(folder(), options());
     const auto ids = some_ids(40, engine->config().vocab_size, 10);
     const SequenceId first = open(*engine);
     const auto fresh = prefill(*engine, first, ids);
@@ -139,7 +122,7 @@ TEST_P(EveryModel, ThreadsDoNotChangeBits) {
     const auto run = [&](int threads) {
         EngineOptions o = options();
         o.threads = threads;
-        auto [opened, engine] = load_engine(synthetic_model(GetParam()), o);
+        auto [opened, engine] = load_engine(folder(), o);
         const auto ids = some_ids(70, engine->config().vocab_size, 12);
         return prefill(*engine, open(*engine), ids, Logits::kAll);
     };
@@ -151,9 +134,8 @@ TEST_P(EveryModel, ThreadsDoNotChangeBits) {
 // sqrt(KL), two results that each differ from f32 by so much differ from one another by no more
 // than the sum.
 TEST_P(EveryModel, PrefillAndDecodeAgreeInBf16ByDivergence) {
-    auto [opened, engine] = load_engine(synthetic_model(GetParam()), options());
-    auto [exact_opened, exact] =
-        load_engine(synthetic_model(GetParam()), options(ops::Precision::kF32));
+    auto [opened, engine] = load_engine(folder(), options());
+    auto [exact_opened, exact] = load_engine(folder(), options(ops::Precision::kF32));
     for (std::uint64_t seed = 20; seed < 28; ++seed) {
         const auto ids = some_ids(66, engine->config().vocab_size, seed);
         const SequenceId whole = open(*engine), split = open(*engine), ideal = open(*exact);

@@ -7,6 +7,7 @@
 #include "engine/engine.h"
 #include "model/open.h"
 #include "model/synth.h"
+#include "numerics/bf16.h"
 #include "numerics/counter_rng.h"
 
 #include <gtest/gtest.h>
@@ -15,6 +16,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 #include <unistd.h>
@@ -26,29 +28,75 @@ inline std::string source_path(const std::string& relative) {
     return std::string(LR_SOURCE_DIR) + "/" + relative;
 }
 
-// Folder of the synthetic checkpoint for tests/goldens/<name>/config.json.
-inline std::string synthetic_model(const std::string& name,
-                                   model::WeightFormat format = model::WeightFormat::kPlain) {
+// A line of tests/goldens/models.txt: a random model and how its checkpoint stores it.
+struct RandomModel {
+    std::string name;
+    bool split_experts = false, bf16_vectors = false;
+};
+
+inline const std::vector<RandomModel>& random_models() {
+    static const auto models = [] {
+        std::vector<RandomModel> found;
+        std::ifstream file(source_path("tests/goldens/models.txt"));
+        for (std::string line; std::getline(file, line);)
+            if (!line.starts_with('#'))
+                found.push_back({line.substr(0, line.find(' ')),
+                                 line.find("--split-experts") != std::string::npos,
+                                 line.find("--bf16-vectors") != std::string::npos});
+        EXPECT_FALSE(found.empty());
+        return found;
+    }();
+    return models;
+}
+
+inline std::string test_name(std::string name) {
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name;
+}
+
+inline model::Config random_config(const std::string& name) {
+    const std::string path = source_path("tests/goldens/" + name + "/config.json");
+    const auto text = read_text_file(path);
+    EXPECT_TRUE(text) << (text ? "" : text.error().message());
+    const auto config = model::parse_config(*parse_json(*text, path), path);
+    EXPECT_TRUE(config) << (config ? "" : config.error().message());
+    return *config;
+}
+
+// How the goldens store a random model.
+inline model::SynthOptions random_storage(const std::string& name) {
+    model::SynthOptions options;
+    options.seed = 1;
+    options.overwrite = true;
+    for (const RandomModel& model : random_models())
+        if (model.name == name) {
+            options.split_experts = model.split_experts;
+            options.bf16_vectors = model.bf16_vectors;
+        }
+    return options;
+}
+
+// Folder of a synthetic checkpoint, made once under its key.
+inline std::string write_model(const std::string& key, const model::Config& config,
+                               const model::SynthOptions& options) {
     static std::map<std::string, std::string> made;
-    const std::string key = name + std::string(numerics::weight_format_name(format));
     if (const auto found = made.find(key); found != made.end())
         return found->second;
     const std::string folder =
         testing::TempDir() + "liverow-engine-" + key + "-" + std::to_string(::getpid());
-    const std::string path = source_path("tests/goldens/" + name + "/config.json");
-    const auto text = read_text_file(path);
-    EXPECT_TRUE(text) << (text ? "" : text.error().message());
-    const auto json = parse_json(*text, path);
-    const auto config = model::parse_config(*json, path);
-    EXPECT_TRUE(config) << (config ? "" : config.error().message());
     ThreadPool pool(1);
-    model::SynthOptions options;
-    options.format = format;
-    options.seed = 1;
-    options.overwrite = true;
-    const auto report = model::synth_checkpoint(folder, *config, options, pool);
+    const auto report = model::synth_checkpoint(folder, config, options, pool);
     EXPECT_TRUE(report) << (report ? "" : report.error().message());
     return made[key] = folder;
+}
+
+// Folder of the synthetic checkpoint for tests/goldens/<name>/config.json.
+inline std::string synthetic_model(const std::string& name,
+                                   model::WeightFormat format = model::WeightFormat::kPlain) {
+    model::SynthOptions options = random_storage(name);
+    options.format = format;
+    return write_model(name + std::string(numerics::weight_format_name(format)),
+                       random_config(name), options);
 }
 
 // Removes the synthetic checkpoints when the binary ends.
@@ -115,6 +163,36 @@ inline std::vector<float> decode(Engine& engine, SequenceId id, std::int32_t tok
     return output.pieces.empty() ? std::vector<float>() : output.pieces[0].logits;
 }
 
+// The larger one, where a NaN is larger than anything.
+inline double worse(double worst, double error) {
+    return std::isnan(error) ? INFINITY : std::max(worst, error);
+}
+
+inline std::vector<graph::StateKind> state_kinds(const Engine& engine, std::int32_t layer) {
+    using graph::StateKind;
+    if (engine.config().layers[static_cast<std::size_t>(layer)] == model::LayerKind::kGdn)
+        return {StateKind::kConv, StateKind::kSsm};
+    return {StateKind::kKeys, StateKind::kValues};
+}
+
+inline std::vector<float> state_floats(Engine& engine, SequenceId id, std::int32_t layer,
+                                       graph::StateKind kind, DType dtype = DType::kF32) {
+    const auto bytes = engine.read_state(id, layer, kind);
+    EXPECT_TRUE(bytes) << (bytes ? "" : bytes.error().message());
+    const auto size = static_cast<std::size_t>(dtype_bytes(dtype, 1));
+    std::vector<float> floats(bytes->size() / size);
+    for (std::size_t i = 0; i < floats.size(); ++i) {
+        std::uint16_t code = 0;
+        if (dtype == DType::kF32)
+            std::memcpy(&floats[i], bytes->data() + size * i, size);
+        else
+            std::memcpy(&code, bytes->data() + size * i, size);
+        if (dtype == DType::kBF16)
+            floats[i] = numerics::decode_bf16(code);
+    }
+    return floats;
+}
+
 // Largest |a - b| over the standard deviation of b.
 inline double relative_difference(const std::vector<float>& a, const std::vector<float>& b) {
     EXPECT_EQ(a.size(), b.size());
@@ -123,7 +201,7 @@ inline double relative_difference(const std::vector<float>& a, const std::vector
         mean += b[i];
         square += static_cast<double>(b[i]) * b[i];
         const double difference = std::abs(static_cast<double>(a[i]) - b[i]);
-        worst = std::isnan(difference) ? INFINITY : std::max(worst, difference);
+        worst = worse(worst, difference);
     }
     const auto n = static_cast<double>(b.size());
     return worst / std::sqrt(square / n - mean / n * mean / n);
@@ -135,7 +213,7 @@ inline double difference_to_largest(const std::vector<float>& a, const std::vect
     double worst = 0, largest = 0;
     for (std::size_t i = 0; i < b.size(); ++i) {
         const double difference = std::abs(static_cast<double>(a[i]) - b[i]);
-        worst = std::isnan(difference) ? INFINITY : std::max(worst, difference);
+        worst = worse(worst, difference);
         largest = std::max(largest, std::abs(static_cast<double>(b[i])));
     }
     return worst / largest;

@@ -12,6 +12,7 @@
 #include "tests/engine/fixture.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <optional>
 
@@ -50,7 +51,7 @@ class Golden {
 };
 
 // 16 seeded sums of +-values; see tools/goldens.
-std::vector<double> project(const std::vector<double>& values) {
+std::vector<double> project(const std::vector<float>& values) {
     const numerics::CounterRng rng("projection", 0);
     std::vector<double> sums(kProjections, 0.0);
     for (std::size_t row = 0; row < sums.size(); ++row)
@@ -61,18 +62,8 @@ std::vector<double> project(const std::vector<double>& values) {
     return sums;
 }
 
-std::vector<double> state_values(Engine& engine, SequenceId id, std::int32_t layer,
-                                 graph::StateKind kind) {
-    const auto bytes = engine.read_state(id, layer, kind);
-    EXPECT_TRUE(bytes) << (bytes ? "" : bytes.error().message());
-    std::vector<float> floats(bytes->size() / sizeof(float));
-    std::memcpy(floats.data(), bytes->data(), bytes->size());
-    return {floats.begin(), floats.end()};
-}
-
 struct Case {
-    const char* model;
-    const char* prompt;
+    std::string model, prompt;
     friend std::ostream& operator<<(std::ostream& out, const Case& c) {
         return out << c.model << " " << c.prompt;
     }
@@ -80,7 +71,7 @@ struct Case {
 
 class Goldens : public testing::TestWithParam<Case> {
   protected:
-    Goldens() : golden_(GetParam().model), key_(std::string(GetParam().prompt) + ".") {
+    Goldens() : golden_(GetParam().model), key_(GetParam().prompt + ".") {
         ids_ = golden_.values<std::int32_t>(key_ + "ids");
         columns_ = golden_.values<std::int32_t>(key_ + "columns");
         lengths_ = golden_.values<std::int32_t>(key_ + "lengths");
@@ -88,7 +79,7 @@ class Goldens : public testing::TestWithParam<Case> {
     }
 
     std::string folder() const {
-        const std::string name = GetParam().model;
+        const std::string& name = GetParam().model;
         return name == "tiny" ? source_path("models/tiny") : synthetic_model(name);
     }
 
@@ -112,7 +103,7 @@ class Goldens : public testing::TestWithParam<Case> {
                                            static_cast<std::size_t>(columns_[c])];
                 const double theirs = golden[(first + r) * columns_.size() + c];
                 const double error = std::abs(ours - theirs) / std_[first + r];
-                worst = std::isnan(error) ? INFINITY : std::max(worst, error);
+                worst = worse(worst, error);
                 if (squares)
                     *squares += error * error;
             }
@@ -128,9 +119,9 @@ class Goldens : public testing::TestWithParam<Case> {
         for (std::size_t i = 0; i < rows.size(); ++i) {
             const auto row = static_cast<std::size_t>(rows[i]);
             for (std::size_t v = 0; v < width; ++v)
-                worst = std::max(worst, std::abs(static_cast<double>(logits[row * width + v]) -
-                                                 golden[i * width + v]) /
-                                            std_[row]);
+                worst = worse(worst, std::abs(static_cast<double>(logits[row * width + v]) -
+                                              golden[i * width + v]) /
+                                         std_[row]);
         }
         return worst;
     }
@@ -138,26 +129,19 @@ class Goldens : public testing::TestWithParam<Case> {
     // Largest difference of any state's projections from the golden, over the state's norm.
     // run 0: prefill; run 1: decode.
     double state_error(Engine& engine, SequenceId id, std::size_t run, std::size_t length_index) {
-        using graph::StateKind;
+        static constexpr std::array kNames = {"conv", "recurrent", "key", "value"};
         double worst = 0;
-        for (std::int32_t layer = 0; layer < engine.config().layer_count(); ++layer) {
-            const bool gdn =
-                engine.config().layers[static_cast<std::size_t>(layer)] == model::LayerKind::kGdn;
-            const std::vector<std::pair<const char*, StateKind>> kinds =
-                gdn ? std::vector<std::pair<const char*, StateKind>>{{"conv", StateKind::kConv},
-                                                                     {"recurrent", StateKind::kSsm}}
-                    : std::vector<std::pair<const char*, StateKind>>{{"key", StateKind::kKeys},
-                                                                     {"value", StateKind::kValues}};
-            for (const auto& [name, kind] : kinds) {
+        for (std::int32_t layer = 0; layer < engine.config().layer_count(); ++layer)
+            for (graph::StateKind kind : state_kinds(engine, layer)) {
+                const char* name = kNames[static_cast<std::size_t>(kind)];
                 const auto golden =
                     golden_.values<float>(key_ + "layer" + std::to_string(layer) + "." + name);
                 const std::size_t at = (run * lengths_.size() + length_index) * (kProjections + 1);
                 const double norm = golden[at + kProjections];
-                const auto sums = project(state_values(engine, id, layer, kind));
+                const auto sums = project(state_floats(engine, id, layer, kind));
                 for (std::size_t j = 0; j < sums.size(); ++j)
-                    worst = std::max(worst, std::abs(sums[j] - golden[at + j]) / norm);
+                    worst = worse(worst, std::abs(sums[j] - golden[at + j]) / norm);
             }
-        }
         return worst;
     }
 
@@ -167,16 +151,18 @@ class Goldens : public testing::TestWithParam<Case> {
     std::vector<float> std_;
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    Engine, Goldens,
-    testing::Values(Case{"dense-tied-r1", "random"}, Case{"dense-untied-r2", "random"},
-                    Case{"moe-untied-r1", "random"}, Case{"moe-tied-r2", "random"},
-                    Case{"tiny", "text"}, Case{"tiny", "chat"}),
-    [](const auto& info) {
-        std::string name = std::string(info.param.model) + "_" + info.param.prompt;
-        std::replace(name.begin(), name.end(), '-', '_');
-        return name;
-    });
+std::vector<Case> cases() {
+    std::vector<Case> all;
+    for (const RandomModel& model : random_models())
+        all.push_back({model.name, "random"});
+    all.push_back({"tiny", "text"});
+    all.push_back({"tiny", "chat"});
+    return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Engine, Goldens, testing::ValuesIn(cases()), [](const auto& info) {
+    return test_name(info.param.model + "_" + info.param.prompt);
+});
 
 // A golden speaks of one set of weights. When this fails, the weights have changed: the rules of
 // the synthetic writer, or models/tiny. The goldens must then be made anew.
@@ -197,14 +183,14 @@ TEST_P(Goldens, F32PrefillAgreesAtEveryLengthAndPosition) {
         const auto logits =
             prefill(*engine, *sequence, {ids_.begin(), ids_.begin() + lengths_[i]}, Logits::kAll);
         ASSERT_EQ(std::ssize(logits), lengths_[i] * vocab);
-        logits_worst = std::max(logits_worst, column_error(logits, golden, 0, vocab));
+        logits_worst = worse(logits_worst, column_error(logits, golden, 0, vocab));
         if (i + 1 == lengths_.size())
-            logits_worst = std::max(logits_worst, row_error(logits, vocab));
-        states_worst = std::max(states_worst, state_error(*engine, *sequence, 0, i));
+            logits_worst = worse(logits_worst, row_error(logits, vocab));
+        states_worst = worse(states_worst, state_error(*engine, *sequence, 0, i));
         EXPECT_TRUE(engine->close_sequence(*sequence).ok());
     }
-    std::printf("%s.%s prefill: logits %.2e of std, states %.2e of norm\n", GetParam().model,
-                GetParam().prompt, logits_worst, states_worst);
+    std::printf("%s.%s prefill: logits %.2e of std, states %.2e of norm\n",
+                GetParam().model.c_str(), GetParam().prompt.c_str(), logits_worst, states_worst);
     EXPECT_LE(logits_worst, kBound);
     EXPECT_LE(states_worst, kBound);
 }
@@ -219,15 +205,15 @@ TEST_P(Goldens, F32DecodeAgreesAtEveryPosition) {
     for (std::size_t i = 0; i < ids_.size(); ++i) {
         const auto logits =
             i == 0 ? prefill(*engine, *sequence, {ids_[0]}) : decode(*engine, *sequence, ids_[i]);
-        logits_worst = std::max(logits_worst, column_error(logits, golden, i, vocab));
+        logits_worst = worse(logits_worst, column_error(logits, golden, i, vocab));
         const auto at = std::find(lengths_.begin(), lengths_.end(), static_cast<int>(i) + 1);
         if (at != lengths_.end())
-            states_worst = std::max(states_worst,
-                                    state_error(*engine, *sequence, 1,
+            states_worst =
+                worse(states_worst, state_error(*engine, *sequence, 1,
                                                 static_cast<std::size_t>(at - lengths_.begin())));
     }
-    std::printf("%s.%s decode: logits %.2e of std, states %.2e of norm\n", GetParam().model,
-                GetParam().prompt, logits_worst, states_worst);
+    std::printf("%s.%s decode: logits %.2e of std, states %.2e of norm\n", GetParam().model.c_str(),
+                GetParam().prompt.c_str(), logits_worst, states_worst);
     EXPECT_LE(logits_worst, kBound);
     EXPECT_LE(states_worst, kBound);
 }
@@ -259,7 +245,7 @@ class Agreement {
     void add(const std::vector<float>& prefilled, const std::vector<float>& decoded) {
         const double kl = divergence(prefilled, decoded);
         sum_ += kl;
-        worst_ = std::max(worst_, kl);
+        worst_ = worse(worst_, kl);
         ++rows_;
         const auto best = std::max_element(prefilled.begin(), prefilled.end());
         const auto other = std::max_element(decoded.begin(), decoded.end()) - decoded.begin();
@@ -313,13 +299,14 @@ TEST_P(Goldens, Bf16MedianRowIsNoFurtherThanTransformersInBfloat16) {
     const double median = theirs.find("median_row_rms")->as_double();
     std::printf("%s.%s bf16, median row (rms): prefill %.5f (%.5f), decode %.5f (%.5f), "
                 "transformers %.5f (%.5f)\n",
-                GetParam().model, GetParam().prompt, prefilled.median(), prefilled.rms(),
-                decoded.median(), decoded.rms(), median, theirs.find("rms")->as_double());
+                GetParam().model.c_str(), GetParam().prompt.c_str(), prefilled.median(),
+                prefilled.rms(), decoded.median(), decoded.rms(), median,
+                theirs.find("rms")->as_double());
     std::printf("%s.%s bf16, prefill against decode: KL mean %.2e, worst %.2e, %d of %zu rows have "
                 "another likeliest token, the widest by a lead of %.1e\n",
-                GetParam().model, GetParam().prompt, agreement.mean(), agreement.worst(),
-                agreement.flips(), ids_.size(), agreement.widest_flip());
-    if (std::string(GetParam().model) == "tiny") {
+                GetParam().model.c_str(), GetParam().prompt.c_str(), agreement.mean(),
+                agreement.worst(), agreement.flips(), ids_.size(), agreement.widest_flip());
+    if (GetParam().model == "tiny") {
         EXPECT_LE(agreement.worst(), 1e-3);
         EXPECT_LE(agreement.widest_flip(), 1e-2);
     }

@@ -282,6 +282,42 @@ TEST_F(SynthFolder, OneSeedIsOneModelWhateverTheThreadsChunksAndShards) {
     }
 }
 
+TEST_F(SynthFolder, ExpertsStoredOneByOneHoldTheStacksBytes) {
+    write("stacked", small_moe(), {.seed = 1});
+    write("split", small_moe(), {.seed = 1, .split_experts = true});
+    const Checkpoint stacked = open("stacked"), split = open("split");
+    const std::string scope = "model.language_model.layers.2.mlp.experts.";
+    const checkpoint::TensorInfo stack = *stacked.require(scope + "gate_up_proj");
+    EXPECT_EQ(split.find(scope + "gate_up_proj"), nullptr);
+    std::int64_t offset = 0;
+    for (int e = 0; e < 4; ++e)
+        for (const char* part : {"gate_proj", "up_proj"}) {
+            const auto one = *split.require(fmt::format("{}{}.{}.weight", scope, e, part));
+            EXPECT_EQ(one.shape, (Shape{128, 128}));
+            EXPECT_EQ(
+                std::memcmp(one.data, stack.data + offset, static_cast<std::size_t>(one.bytes)), 0);
+            offset += one.bytes;
+        }
+    EXPECT_EQ(offset, stack.bytes);
+}
+
+TEST_F(SynthFolder, Bf16VectorsAreTheF32OnesRounded) {
+    write("f32", small_dense(), {.seed = 1});
+    write("bf16", small_dense(), {.seed = 1, .bf16_vectors = true});
+    const Checkpoint wide = open("f32"), narrow = open("bf16");
+    const std::string name = "model.language_model.layers.0.linear_attn.A_log";
+    const checkpoint::TensorInfo a = *wide.require(name), b = *narrow.require(name);
+    EXPECT_EQ(a.dtype, DType::kF32);
+    EXPECT_EQ(b.dtype, DType::kBF16);
+    for (std::int64_t i = 0; i < a.shape.count(); ++i) {
+        float value;
+        std::uint16_t code;
+        std::memcpy(&value, a.data + 4 * i, 4);
+        std::memcpy(&code, b.data + 2 * i, 2);
+        EXPECT_EQ(code, numerics::encode_bf16(value)) << i;
+    }
+}
+
 TEST_F(SynthFolder, Fp8CodesAreTheQuantisationOfTheBf16Model) {
     Config config = small_dense(); // 160 wide: a short block at the edge
     write("fp8", config, {.format = WeightFormat::kFp8Block, .seed = 9});

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the goldens: what transformers computes in float32, for the C++ tests to agree with.
 
-    make.py --synth FOLDER --tiny models/tiny --out tests/goldens
+    make.py --synth FOLDER --tiny models/tiny --out tests/goldens [--models NAME...]
 
 FOLDER holds a synthetic checkpoint for each random model (prepare.sh makes them). README.md describes the
 files that come out.
@@ -23,9 +23,8 @@ from counter_rng import CounterRng
 from oracle import Probe, exact_float32, forward, layer_states, load_model, router_margin
 from weights import check_plan, digest, stored_tensors
 
-RANDOM_MODELS = ("dense-tied-r1", "dense-untied-r2", "moe-untied-r1", "moe-tied-r2")
-PROMPT_TOKENS = 200
-LENGTHS = (1, 2, 3, 63, 64, 65, 200)
+TRAINED_TOKENS = 200
+LENGTHS = (1, 2, 3, 63, 64, 65)
 COLUMNS = 64
 ROWS = (0, 1, 2, 62, 63, 64, 128, 199)
 PROJECTIONS = 16
@@ -130,13 +129,18 @@ def bf16_figures(exact, rounded, columns):
     }
 
 
-def random_ids(vocab, attempt):
-    return [int(v) for v in CounterRng(f"prompt {attempt}", 0).bits(0, PROMPT_TOKENS) % np.uint64(vocab)]
+def random_models():
+    """{name: tokens of its prompt} of tests/goldens/models.txt."""
+    text = (Path(__file__).parent / "../../tests/goldens/models.txt").read_text()
+    lines = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
+    return {name: int(tokens) for name, tokens, *_ in lines}
 
 
-def random_prompts(model):
+def random_prompts(model, tokens):
     """Candidate prompts for a random model, by name."""
-    return {"random": (random_ids(model.config.vocab_size, attempt) for attempt in range(MAX_ATTEMPTS))}
+    vocab = np.uint64(model.config.vocab_size)
+    draws = (CounterRng(f"prompt {attempt}", 0).bits(0, tokens) % vocab for attempt in range(MAX_ATTEMPTS))
+    return {"random": ([int(v) for v in ids] for ids in draws)}
 
 
 def trained_prompts(folder):
@@ -144,7 +148,7 @@ def trained_prompts(folder):
     tokenizer = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
     source = json.loads((Path(__file__).parent / "prompts.json").read_text())
     text = tokenizer(source["text"], add_special_tokens=False)["input_ids"]
-    starts = range(0, len(text) - PROMPT_TOKENS, 7)
+    starts = range(0, len(text) - TRAINED_TOKENS, 7)
 
     def chats():
         for question in source["questions"]:
@@ -152,9 +156,9 @@ def trained_prompts(folder):
             rendered = tokenizer.apply_chat_template(
                 turns, tokenize=False, add_generation_prompt=True, enable_thinking=False
             )
-            yield tokenizer(rendered, add_special_tokens=False)["input_ids"][:PROMPT_TOKENS]
+            yield tokenizer(rendered, add_special_tokens=False)["input_ids"][:TRAINED_TOKENS]
 
-    return {"text": (text[s : s + PROMPT_TOKENS] for s in starts), "chat": chats()}
+    return {"text": (text[s : s + TRAINED_TOKENS] for s in starts), "chat": chats()}
 
 
 def draw(model, candidates):
@@ -169,8 +173,8 @@ def draw(model, candidates):
     raise RuntimeError(f"no prompt with router margins of {MIN_MARGIN} found")
 
 
-def make(folder, out, device):
-    """One model: golden.safetensors and meta.json in `out`."""
+def make(folder, out, device, tokens=None):
+    """One model: golden.safetensors and meta.json in `out`. Random models have prompts of `tokens` ids."""
     tensors = stored_tensors(folder)
     plan_path = Path(folder) / "plan.json"
     plan = json.loads(plan_path.read_text()) if plan_path.exists() else None
@@ -180,7 +184,7 @@ def make(folder, out, device):
     half = load_model(folder, tensors, torch.bfloat16, device)
     reference = load_model(folder, tensors, torch.float32, "cpu") if device != "cpu" else None
     golden, prompts = {}, {}
-    for key, candidates in (random_prompts(model) if plan else trained_prompts(folder)).items():
+    for key, candidates in (random_prompts(model, tokens) if plan else trained_prompts(folder)).items():
         ids, attempt, margin = draw(model, candidates)
         values, logits, figures = golden_of(model, ids, key)
         golden |= values
@@ -208,7 +212,7 @@ def make(folder, out, device):
     save_file(golden, out / "golden.safetensors")
     (out / "golden.safetensors").chmod(0o644)
     (out / "meta.json").write_text(json.dumps(meta, indent=2) + "\n")
-    return meta, sum(value.nbytes for value in golden.values())
+    return meta
 
 
 def main():
@@ -216,17 +220,21 @@ def main():
     parser.add_argument("--synth", type=Path, required=True, help="folder of the random models' checkpoints")
     parser.add_argument("--tiny", type=Path, help="folder of the trained model")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--models", nargs="*", help="random models to make; all when left out")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args()
     exact_float32()
-    jobs = [(options.synth / name, name) for name in RANDOM_MODELS]
+    jobs = [
+        (options.synth / name, name, tokens)
+        for name, tokens in random_models().items()
+        if options.models is None or name in options.models
+    ]
     if options.tiny:
-        jobs.append((options.tiny, "tiny"))
-    total = 0
-    for folder, name in jobs:
-        meta, size = make(folder, options.out / name, options.device)
-        total += size
-        print(f"{name}: {size / 1024:.0f} KiB", json.dumps(meta["prompts"]), flush=True)
+        jobs.append((options.tiny, "tiny", None))
+    for folder, name, tokens in jobs:
+        meta = make(folder, options.out / name, options.device, tokens)
+        print(name, json.dumps(meta["prompts"]), flush=True)
+    total = sum(path.stat().st_size for path in options.out.rglob("golden.safetensors"))
     print(f"all goldens: {total / 2**20:.2f} MiB")
     return 0 if total <= 4 << 20 else 1
 
