@@ -13,7 +13,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <span>
+#include <system_error>
 
 namespace lr::model {
 namespace {
@@ -75,6 +77,9 @@ class Generator {
         return tensor.scale ? write_quantised(tensor) : write_plain(tensor);
     }
 
+    // Returns when everything has been handed to the writer.
+    Status flush() { return pending_.valid() ? pending_.get() : Status(); }
+
   private:
     Status write_plain(const SynthTensor& tensor) {
         const std::int64_t total = tensor.spec.shape.count();
@@ -119,9 +124,17 @@ class Generator {
         return append(tensor.scale->name);
     }
 
+    // Writes the buffer while the next one is made.
     Status append(const std::string& name) {
-        LR_TRY(writer_.append(name, buffer_));
-        progress_.advance(static_cast<std::int64_t>(buffer_.size()));
+        LR_TRY(flush());
+        std::swap(buffer_, written_);
+        const auto write = [this, name] { return writer_.append(name, written_); };
+        try {
+            pending_ = std::async(std::launch::async, write);
+        } catch (const std::system_error&) { // no thread to be had
+            LR_TRY(write());
+        }
+        progress_.advance(static_cast<std::int64_t>(written_.size()));
         return {};
     }
 
@@ -130,7 +143,8 @@ class Generator {
     const std::int64_t chunk_bytes_;
     ThreadPool& pool_;
     Progress& progress_;
-    std::vector<std::byte> buffer_;
+    std::vector<std::byte> buffer_, written_;
+    std::future<Status> pending_; // reads written_; its destructor waits
 };
 
 bool is_checkpoint_file(const std::string& name) {
@@ -205,6 +219,7 @@ Status write_weights(const std::string& folder, const std::vector<SynthTensor>& 
     Generator generator(writer, options, pool, progress);
     for (const SynthTensor& tensor : plan)
         LR_TRY(generator.write(tensor));
+    LR_TRY(generator.flush());
     return writer.finish();
 }
 
