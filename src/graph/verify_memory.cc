@@ -3,15 +3,11 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <span>
 
 namespace lr::graph {
 namespace {
-
-// The launches between which a tensor must keep its memory.
-struct Life {
-    std::vector<std::int32_t> first; // no other launch that touches it is ordered before these
-    std::vector<std::int32_t> last;  // ... after these
-};
 
 class MemoryVerifier {
   public:
@@ -25,7 +21,7 @@ class MemoryVerifier {
         const auto swallower = f_.swallower();
         for (std::size_t t = 0; t < tensors_.size(); ++t)
             LR_TRY(check_place(t, swallower[t] >= 0));
-        find_lives();
+        find_touches();
         return check_sharing();
     }
 
@@ -58,23 +54,27 @@ class MemoryVerifier {
         return {};
     }
 
-    void find_lives() {
-        std::vector<std::vector<std::int32_t>> touched(tensors_.size());
-        for (std::size_t n = 0; n < f_.step.nodes.size(); ++n)
-            for (const Use& use : f_.step.nodes[n].uses)
-                if (const auto t = static_cast<std::size_t>(use.tensor); placed(t))
-                    touched[t].insert(touched[t].end(), f_.launches[n].begin(),
-                                      f_.launches[n].end());
-        lives_.resize(tensors_.size());
-        for (std::size_t t = 0; t < tensors_.size(); ++t)
-            for (std::int32_t launch : touched[t]) {
-                const auto earlier = [&](std::int32_t other) { return f_.before(other, launch); };
-                const auto later = [&](std::int32_t other) { return f_.before(launch, other); };
-                if (std::none_of(touched[t].begin(), touched[t].end(), earlier))
-                    lives_[t].first.push_back(launch);
-                if (std::none_of(touched[t].begin(), touched[t].end(), later))
-                    lives_[t].last.push_back(launch);
-            }
+    // Launches that touch each placed tensor, one tensor after another in `touches_`.
+    void find_touches() {
+        const auto for_each = [&](auto visit) {
+            for (std::size_t n = 0; n < f_.step.nodes.size(); ++n)
+                for (const Use& use : f_.step.nodes[n].uses)
+                    if (const auto t = static_cast<std::size_t>(use.tensor); placed(t))
+                        visit(t, f_.launches[n]);
+        };
+        first_touch_.assign(tensors_.size() + 1, 0);
+        for_each([&](std::size_t t, const auto& launches) { first_touch_[t] += launches.size(); });
+        std::exclusive_scan(first_touch_.begin(), first_touch_.end(), first_touch_.begin(),
+                            std::size_t{0});
+        touches_.resize(first_touch_.back());
+        std::vector<std::size_t> next(first_touch_.begin(), first_touch_.end() - 1);
+        for_each([&](std::size_t t, const auto& launches) {
+            for (std::int32_t launch : launches)
+                touches_[next[t]++] = launch;
+        });
+    }
+    std::span<const std::int32_t> touches(std::size_t t) const {
+        return std::span(touches_).subspan(first_touch_[t], first_touch_[t + 1] - first_touch_[t]);
     }
 
     // Gives the arena's bytes to tensor after tensor, in the order in which the list of launches
@@ -84,9 +84,9 @@ class MemoryVerifier {
         std::vector<std::pair<std::int32_t, std::size_t>> by_time;
         for (std::size_t t = 0; t < tensors_.size(); ++t)
             if (placed(t) && tensors_[t].bytes() > 0) {
-                const auto& first = lives_[t].first;
-                by_time.emplace_back(
-                    first.empty() ? -1 : *std::min_element(first.begin(), first.end()), t);
+                const auto ids = touches(t);
+                by_time.emplace_back(ids.empty() ? -1 : *std::min_element(ids.begin(), ids.end()),
+                                     t);
             }
         std::sort(by_time.begin(), by_time.end());
         for (const auto& [time, t] : by_time)
@@ -122,8 +122,8 @@ class MemoryVerifier {
                 return fail(Code::kInternal,
                             "{}: expected bytes of its own for the output {}, got shared ones",
                             where(), tensors_[t].name);
-        for (std::int32_t a : lives_[early].last)
-            for (std::int32_t b : lives_[late].first)
+        for (std::int32_t a : touches(early))
+            for (std::int32_t b : touches(late))
                 if (!f_.before(a, b))
                     return fail(Code::kInternal,
                                 "{}: expected the launches of the one ordered before those of the "
@@ -143,7 +143,8 @@ class MemoryVerifier {
     const PlanFacts& f_;
     const MemoryPlan& memory_;
     const std::vector<Tensor>& tensors_;
-    std::vector<Life> lives_;
+    std::vector<std::size_t> first_touch_; // of each tensor, an index into touches_
+    std::vector<std::int32_t> touches_;
     std::map<std::int64_t, Owner> owners_; // of bytes, by their first
 };
 

@@ -323,7 +323,7 @@ TEST(VerifyPlan, FindsTensorsOfTwoLanesThatShareBytes) {
     const std::int64_t at = plant.offset("L0.F_s");
     EXPECT_EQ(plant.memory_fault(),
               fmt::format("reference plan: L0.L [{}, {}) and L0.F_s [{}, {}): expected the "
-                          "launches of the one ordered before those of the other, got L0.16 and "
+                          "launches of the one ordered before those of the other, got L0.12 and "
                           "L0.17 with no order",
                           at + 2048, at + 2048 + 4 * 256 * 2, at, at + 4 * 512 * 2));
 }
