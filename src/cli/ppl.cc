@@ -27,16 +27,6 @@ struct Options {
     bool special = false;
 };
 
-// -log softmax(logits)[target], the sum in double.
-double negative_log_likelihood(std::span<const float> logits, std::int32_t target) {
-    const float top = *std::max_element(logits.begin(), logits.end());
-    double sum = 0;
-    for (float logit : logits)
-        sum += std::exp(static_cast<double>(logit) - static_cast<double>(top));
-    return std::log(sum) + static_cast<double>(top) -
-           static_cast<double>(logits[static_cast<std::size_t>(target)]);
-}
-
 class Perplexity {
   public:
     explicit Perplexity(const Options& options) : options_(options) {}
@@ -85,25 +75,27 @@ class Perplexity {
     Status score_window(std::span<const std::int32_t> window) {
         LR_TRY_ASSIGN(const engine::SequenceId sequence, engine_->open_sequence());
         const std::int64_t most = engine_->options().prefill_rows;
-        const std::int64_t vocab = engine_->config().vocab_size;
         for (std::int64_t first = 0; first < std::ssize(window); first += most) {
             const auto end = std::min<std::int64_t>(first + most, std::ssize(window));
-            engine::StepInput input{.phase = graph::Phase::kPrefill, .copy_logits = true};
+            engine::StepInput input{.phase = graph::Phase::kPrefill};
             input.pieces.push_back({.sequence = sequence,
                                     .tokens = {window.begin() + first, window.begin() + end},
-                                    .logits = engine::Logits::kAll});
+                                    .logits = engine::Logits::kAll,
+                                    .logprobs = {.top = 0}});
+            // Each row is to foretell the token after it; behind the window's last there is none.
+            auto& targets = input.pieces.front().logprobs.targets;
+            targets.assign(window.begin() + first + 1,
+                           window.begin() + std::min(end + 1, std::ssize(window)));
+            const std::size_t scored = targets.size();
+            targets.resize(static_cast<std::size_t>(end - first), -1);
             LR_TRY_ASSIGN(const engine::Ticket ticket, engine_->submit(std::move(input)));
             LR_TRY_ASSIGN(const engine::StepOutput output, engine_->wait(ticket));
-            const std::span<const float> logits = output.pieces.front().logits;
-            for (std::int64_t i = first; i < std::min<std::int64_t>(end, std::ssize(window) - 1);
-                 ++i) {
-                const double nll = negative_log_likelihood(
-                    logits.subspan(static_cast<std::size_t>((i - first) * vocab),
-                                   static_cast<std::size_t>(vocab)),
-                    window[static_cast<std::size_t>(i) + 1]);
-                if (!std::isfinite(nll))
-                    return fail(Code::kInternal, "position {}: the logits are not finite", i);
-                sum_ += nll;
+            for (std::size_t i = 0; i < scored; ++i) {
+                const engine::RowLogprobs& row = output.pieces.front().logprobs[i];
+                if (row.rank == 0)
+                    return fail(Code::kInternal, "position {}: the logits are not finite",
+                                first + static_cast<std::int64_t>(i));
+                sum_ -= row.token.logprob;
                 ++scored_;
             }
         }

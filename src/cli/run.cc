@@ -3,7 +3,9 @@
 // liverow run: text in, text out.
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
+#include "cli/logprob_line.h"
 #include "cli/npy.h"
+#include "cli/sampling_flags.h"
 #include "core/buffer.h"
 #include "core/clock.h"
 #include "core/log.h"
@@ -32,9 +34,8 @@ namespace {
 struct RunOptions {
     std::string model, prompt, file, ids, logits;
     std::int64_t tokens = 128, context = 0;
-    double temperature = 0.0;
-    std::uint64_t seed = 0;
     EngineFlags engine;
+    SamplingFlags sampling;
     bool special = false, ignore_eos = false, quiet = false;
     bool has_prompt = false, has_ids = false;
 };
@@ -93,6 +94,8 @@ class Run {
         LR_TRY(read_prompt());
         LR_TRY(start_engine());
         say_device(options_.quiet);
+        if (!options_.quiet)
+            log_info("sampling: {}", describe(sampling_));
         if (!options_.logits.empty()) {
             LR_TRY_ASSIGN(auto writer,
                           NpyWriter::create(options_.logits, engine_->config().vocab_size));
@@ -118,6 +121,12 @@ class Run {
             LR_TRY_ASSIGN(auto tokenizer, text::Tokenizer::load(options_.model));
             tokenizer_.emplace(std::move(tokenizer));
         }
+        const std::int64_t vocabulary = opened_.config().vocab_size;
+        LR_TRY_ASSIGN(sampling_,
+                      options_.sampling.sampling(
+                          opened_.generation,
+                          tokenizer_ ? std::min<std::int64_t>(tokenizer_->vocab_size(), vocabulary)
+                                     : vocabulary));
         return {};
     }
 
@@ -157,8 +166,8 @@ class Run {
     engine::Piece piece() const {
         return {.sequence = sequence_,
                 .tokens = {},
-                .temperature = static_cast<float>(options_.temperature),
-                .seed = options_.seed};
+                .sampling = sampling_,
+                .logprobs = {.top = static_cast<std::int32_t>(options_.sampling.logprobs)}};
     }
 
     Status prefill() {
@@ -207,6 +216,8 @@ class Run {
         }
         print(detokenizer_flush());
         print("\n");
+        for (const engine::RowLogprobs& row : logprobs_)
+            print(logprob_line(row, tokenizer_ ? &*tokenizer_ : nullptr) + "\n");
         decode_seconds_ = monotonic_seconds() - start;
         return {};
     }
@@ -223,12 +234,15 @@ class Run {
         if (logits_)
             LR_TRY(logits_->append(piece.logits));
         if (drawn && !done())
-            emit(piece.tokens.back());
+            emit(piece);
         return {};
     }
 
-    void emit(std::int32_t token) {
+    void emit(const engine::PieceOutput& piece) {
+        const std::int32_t token = piece.tokens.back();
         ++generated_;
+        if (!piece.logprobs.empty())
+            logprobs_.push_back(piece.logprobs.back());
         const auto& eos = opened_.generation.eos_ids;
         if (!options_.ignore_eos && std::find(eos.begin(), eos.end(), token) != eos.end()) {
             ended_ = true;
@@ -276,6 +290,8 @@ class Run {
     std::optional<text::Detokenizer> detokenizer_;
     std::unique_ptr<engine::Engine> engine_;
     std::optional<NpyWriter> logits_;
+    engine::Sampling sampling_;
+    std::vector<engine::RowLogprobs> logprobs_; // of the generated tokens
     engine::SequenceId sequence_;
     std::vector<std::int32_t> prompt_;
     std::int64_t generated_ = 0;
@@ -300,11 +316,7 @@ void add_run(CLI::App& app, Action& action) {
     run->add_option("-n,--tokens", options->tokens, "Most tokens to generate")
         ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
         ->capture_default_str();
-    run->add_option("--temp", options->temperature, "Temperature; 0 takes the likeliest token")
-        ->check(CLI::Range(0.0, 1e6))
-        ->capture_default_str();
-    run->add_option("--seed", options->seed, "Seed of the draws; the same seed repeats a run")
-        ->capture_default_str();
+    add_sampling_flags(*run, options->sampling);
     run->add_option("--context", options->context,
                     "Tokens to make room for; 0: what prompt and -n need")
         ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))

@@ -18,6 +18,7 @@ constexpr std::array kRows = {
     Row{DType::kF32, "f32", 32},  Row{DType::kBF16, "bf16", 16}, Row{DType::kF16, "f16", 16},
     Row{DType::kE4M3, "e4m3", 8}, Row{DType::kE2M1, "e2m1", 4},  Row{DType::kUE8M0, "ue8m0", 8},
     Row{DType::kU8, "u8", 8},     Row{DType::kI32, "i32", 32},   Row{DType::kI64, "i64", 64},
+    Row{DType::kU16, "u16", 16},  Row{DType::kF64, "f64", 64},
 };
 
 const Row& row(DType dtype) {

@@ -19,12 +19,15 @@ enum class DType : std::uint8_t {
     kU8,
     kI32,
     kI64,
+    kU16,
+    kF64,
 };
 
 // Bits of one element: 4 for kE2M1, else a multiple of 8.
 int dtype_bits(DType dtype);
 
-// "f32", "bf16", "f16", "e4m3", "e2m1", "ue8m0", "u8", "i32", "i64".
+// "f32", "bf16", "f16", "e4m3", "e2m1", "ue8m0", "u8", "i32", "i64",
+// "u16", "f64".
 std::string_view dtype_name(DType dtype);
 std::optional<DType> dtype_from_name(std::string_view name);
 

@@ -32,22 +32,22 @@ class InputBlock::Writer {
         prefill_ = layout.step_.shape.phase == graph::Phase::kPrefill;
     }
 
-    LogitRange add(const BatchPiece& piece) {
-        LR_CHECK(!piece.tokens.empty() && (prefill_ || piece.tokens.size() == 1));
+    LogitRange add(const BatchPiece& in) {
+        const std::int64_t rows = in.piece.rows(), first_row = row_;
+        LR_CHECK(prefill_ ? !in.piece.tokens.empty() : rows == 1);
         LR_CHECK_LT(sequence_, layout_.step_.shape.sequences);
-        const std::int64_t first_row = row_;
-        for (std::int32_t token : piece.tokens)
-            add_row(piece, token, piece.position + row_ - first_row);
+        for (std::int64_t i = 0; i < rows; ++i)
+            add_row(in, i);
         const std::int64_t table = layout_.step_.shape.pages_per_sequence();
-        const auto pages = std::min<std::int64_t>(table, std::ssize(piece.pages));
+        const auto pages = std::min<std::int64_t>(table, std::ssize(in.pages));
         for (std::int64_t i = 0; i < pages; ++i)
             put<std::int32_t>(Input::kPageTable, sequence_ * table + i,
-                              piece.pages[static_cast<std::size_t>(i)]);
-        put<std::int32_t>(Input::kSlot, sequence_, piece.slot);
+                              in.pages[static_cast<std::size_t>(i)]);
+        put<std::int32_t>(Input::kSlot, sequence_, in.slot);
         if (prefill_)
-            add_chunks(piece, first_row);
+            add_chunks(in, first_row);
         ++sequence_;
-        return add_logits(piece, first_row);
+        return add_logits(in, first_row);
     }
 
     void close() {
@@ -81,21 +81,27 @@ class InputBlock::Writer {
             std::fill_n(data, count(which), T{-1});
     }
 
-    void add_row(const BatchPiece& piece, std::int32_t token, std::int64_t position) {
+    void add_row(const BatchPiece& in, std::int64_t index) {
+        const std::int64_t position = in.position + index;
         const auto page = static_cast<std::size_t>(position / ops::kKvPage);
-        LR_CHECK_LT(page, piece.pages.size());
-        put<std::int32_t>(Input::kTokenIds, row_, token);
+        LR_CHECK_LT(page, in.pages.size());
+        const auto& tokens = in.piece.tokens;
+        if (!tokens.empty())
+            put<std::int32_t>(Input::kTokenIds, row_, tokens[static_cast<std::size_t>(index)]);
+        const std::int64_t rows = in.piece.rows();
+        const std::int64_t generated = in.piece.generated_tokens.value_or(prefill_ ? 0 : rows);
+        put<std::int32_t>(Input::kGenerated, row_, index >= rows - generated ? 1 : 0);
         put<std::int32_t>(Input::kPositions, row_, static_cast<std::int32_t>(position));
         put<std::int32_t>(Input::kRowSequence, row_, static_cast<std::int32_t>(sequence_));
         put<std::int64_t>(Input::kKvSlot, row_,
-                          piece.pages[page] * ops::kKvPage + position % ops::kKvPage);
+                          in.pages[page] * ops::kKvPage + position % ops::kKvPage);
         ++row_;
     }
 
-    void add_chunks(const BatchPiece& piece, std::int64_t first_row) {
+    void add_chunks(const BatchPiece& in, std::int64_t first_row) {
         put<std::int32_t>(Input::kCuSeqlens, sequence_, static_cast<std::int32_t>(first_row));
         put<std::int32_t>(Input::kSeqChunk, sequence_, static_cast<std::int32_t>(chunk_));
-        put<std::int32_t>(Input::kPrefixLen, sequence_, static_cast<std::int32_t>(piece.position));
+        put<std::int32_t>(Input::kPrefixLen, sequence_, static_cast<std::int32_t>(in.position));
         for (std::int64_t row = first_row; row < row_; row += ops::kGdnChunk) {
             put<std::int32_t>(Input::kChunkRow, chunk_, static_cast<std::int32_t>(row));
             put<std::int32_t>(Input::kChunkLen, chunk_,
@@ -104,27 +110,63 @@ class InputBlock::Writer {
         }
     }
 
-    LogitRange add_logits(const BatchPiece& piece, std::int64_t first_row) {
-        const LogitRange range{logit_, piece.logits == Logits::kNone   ? 0
-                                       : piece.logits == Logits::kLast ? 1
-                                                                       : row_ - first_row};
+    // The rows with logits, in order; the choices beyond the first repeat the last.
+    LogitRange add_logits(const BatchPiece& in, std::int64_t first_row) {
+        const Piece& piece = in.piece;
+        const LogitRange range{logit_, piece.logit_rows()};
+        if (range.count == 0)
+            return range;
+        const std::int32_t first_bias = bias_;
+        add_biases(piece.sampling.bias);
+        const std::int64_t rows = range.count - (piece.choices - 1);
         for (std::int64_t i = 0; i < range.count; ++i) {
-            const std::int64_t row = row_ - range.count + i;
+            const std::int64_t row = row_ - rows + std::min(i, rows - 1);
+            const std::int64_t choice = std::max<std::int64_t>(0, i - (rows - 1));
             put<std::int32_t>(Input::kLogitRows, logit_, static_cast<std::int32_t>(row));
-            put<float>(Input::kTemperature, logit_, piece.temperature);
-            put<std::int64_t>(Input::kSeed, logit_, static_cast<std::int64_t>(piece.seed));
             // The token drawn from row r of a sequence takes the position after it.
             put<std::int32_t>(Input::kDrawPosition, logit_,
-                              static_cast<std::int32_t>(piece.position + row - first_row + 1));
+                              static_cast<std::int32_t>(in.position + row - first_row + 1));
+            put<std::int32_t>(Input::kCountSlot, logit_, row == row_ - 1 ? in.slot : -1);
+            put<std::int32_t>(Input::kBiasRange, 2 * logit_, first_bias);
+            put<std::int32_t>(Input::kBiasRange, 2 * logit_ + 1, bias_);
+            add_sampling(piece.sampling, static_cast<std::int32_t>(choice));
+            add_logprobs(piece.logprobs, static_cast<std::size_t>(i));
             ++logit_;
         }
         return range;
+    }
+
+    void add_biases(const std::vector<LogitBias>& biases) {
+        for (const LogitBias& entry : biases) {
+            put<std::int32_t>(Input::kBiasId, bias_, entry.id);
+            put<float>(Input::kBiasValue, bias_, entry.bias);
+            ++bias_;
+        }
+    }
+
+    void add_sampling(const Sampling& sampling, std::int32_t choice) {
+        put<float>(Input::kTemperature, logit_, sampling.temperature);
+        put<std::int32_t>(Input::kTopK, logit_, sampling.top_k);
+        put<float>(Input::kTopP, logit_, sampling.top_p);
+        put<float>(Input::kMinP, logit_, sampling.min_p);
+        put<float>(Input::kRepetition, logit_, sampling.repetition);
+        put<float>(Input::kFrequency, logit_, sampling.frequency);
+        put<float>(Input::kPresence, logit_, sampling.presence);
+        put<std::int64_t>(Input::kSeed, logit_, static_cast<std::int64_t>(sampling.seed));
+        put<std::int32_t>(Input::kStream, logit_, sampling.stream + choice);
+    }
+
+    void add_logprobs(const LogprobWish& wish, std::size_t index) {
+        put<std::int32_t>(Input::kLogprobWanted, logit_, wish.top);
+        put<std::int32_t>(Input::kLogprobTarget, logit_,
+                          wish.targets.empty() ? -1 : wish.targets[index]);
     }
 
     const InputBlock& layout_;
     std::byte* block_;
     bool prefill_ = false;
     std::int64_t row_ = 0, sequence_ = 0, chunk_ = 0, logit_ = 0;
+    std::int32_t bias_ = 0;
 };
 
 std::vector<LogitRange> InputBlock::fill(std::byte* block,

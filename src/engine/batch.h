@@ -7,6 +7,7 @@
 // the last offset, unused chunks have length 0.
 #pragma once
 
+#include "engine/piece.h"
 #include "graph/step.h"
 
 #include <cstddef>
@@ -15,17 +16,12 @@
 
 namespace lr::engine {
 
-// Which rows of a piece get logits.
-enum class Logits : std::uint8_t { kNone, kLast, kAll };
-
+// A piece that has passed its check, and where its sequence stands.
 struct BatchPiece {
-    std::span<const std::int32_t> tokens; // >= 1; exactly 1 in a decode step
-    std::int64_t position = 0;            // of the first token: tokens already in the state
+    const Piece& piece;
+    std::int64_t position = 0; // of the first token: tokens already in the state
     std::int32_t slot = -1;
-    std::span<const std::int32_t> pages; // cover position + tokens
-    Logits logits = Logits::kLast;
-    float temperature = 0.0f;
-    std::uint64_t seed = 0;
+    std::span<const std::int32_t> pages; // cover position + rows
 };
 
 // Rows of the logits output that belong to a piece: [first, first + count).
@@ -43,7 +39,8 @@ class InputBlock {
         return offset_[static_cast<std::size_t>(which)];
     }
 
-    // Writes `bytes()` bytes at `block` (8-byte aligned). The pieces fit the step (checked).
+    // Writes `bytes()` bytes at `block` (8-byte aligned). The pieces fit the step (checked). The
+    // token drawn last, where a piece has none of its own, is left 0.
     std::vector<LogitRange> fill(std::byte* block, std::span<const BatchPiece> pieces) const;
 
   private:

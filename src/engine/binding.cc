@@ -77,7 +77,9 @@ struct CpuLauncher {
     LR_CPU_OP(FinalizeArgs, finalize)
     LR_CPU_OP(SiluMulArgs, silu_mul)
     LR_CPU_OP(SharedGateMergeArgs, shared_gate_merge)
+    LR_CPU_OP(CountTokensArgs, count_tokens)
     LR_CPU_OP(SampleArgs, sample)
+    LR_CPU_OP(TokenLogprobsArgs, token_logprobs)
 #undef LR_CPU_OP
 };
 

@@ -3,6 +3,7 @@
 
 #include "core/clock.h"
 #include "engine/executor.h"
+#include "engine/outputs.h"
 #include "engine/sequences.h"
 #include "model/open.h"
 
@@ -24,16 +25,39 @@ std::int64_t bucket(std::int64_t value, std::int64_t smallest) {
     return size;
 }
 
-// A step on its way: everything the worker needs, nothing it must look up by name.
+// A fork on its way.
+struct StateCopy {
+    std::int32_t from_slot = -1, to_slot = -1;
+    std::vector<std::int32_t> from_pages, to_pages;
+    SequenceId to;
+};
+
+// What the worker keeps of a piece.
+struct JobPiece {
+    SequenceId sequence;
+    std::int32_t slot = -1;
+    LogitRange range;
+    bool take_last = false;   // decode: its token is the sequence's last
+    std::int64_t choices = 1; // rows at the end of the range
+    std::int32_t top_logprobs = -1;
+};
+
+// A step on its way, or a fork: everything the worker needs, nothing it must look up by name.
 struct Job {
     std::uint64_t ticket = 0;
+    std::optional<StateCopy> copy; // then there is no step
     Executable* executable = nullptr;
     std::vector<std::byte> inputs;
-    std::vector<LogitRange> ranges;       // of each piece
-    std::vector<SequenceId> sequences;    // of each piece
-    std::vector<std::int32_t> take_last;  // decode rows whose token is the sequence's last
+    std::vector<JobPiece> pieces;
     std::vector<std::int32_t> zero_slots; // first use of a slot
     bool copy_logits = false;
+};
+
+// What the worker knows of a slot's sequence. Slots change hands in the order of the jobs, so this
+// is right when a sequence has been closed, or its number given to another, meanwhile.
+struct SlotTail {
+    std::int32_t last_token = 0; // drawn last; -1: its logits were not finite
+    bool failed = false;
 };
 
 } // namespace
@@ -75,6 +99,7 @@ class Engine::Impl {
         LR_TRY_ASSIGN(StateStore store, StateStore::allocate(smallest->step()));
         states.emplace(std::move(store));
         sequences.emplace(*states, options.context);
+        tails.resize(static_cast<std::size_t>(options.sequences));
         return {};
     }
 
@@ -95,21 +120,12 @@ class Engine::Impl {
     Status check_piece(const StepInput& input, const Piece& piece) {
         LR_TRY_ASSIGN(const Sequence* sequence, sequences->find_usable(piece.sequence));
         const bool decode = input.phase == graph::Phase::kDecode;
-        if (decode && piece.tokens.size() > 1)
-            return fail(Code::kInvalidArgument,
-                        "decode step: expected at most one token a sequence, got {}",
-                        piece.tokens.size());
         if (piece.tokens.empty() && (!decode || !sequence->has_last))
             return fail(Code::kInvalidArgument, "{} step: sequence {}: expected a token, got none",
                         decode ? "decode" : "prefill", piece.sequence.index);
-        for (std::size_t i = 0; i < piece.tokens.size(); ++i)
-            if (piece.tokens[i] < 0 || piece.tokens[i] >= opened.config().vocab_size)
-                return fail(Code::kInvalidArgument, "token {}: expected an id in 0..{}, got {}", i,
-                            opened.config().vocab_size - 1, piece.tokens[i]);
-        if (!(piece.temperature >= 0.0f && piece.temperature <= 1e6f))
-            return fail(Code::kInvalidArgument, "temperature: expected 0..1e6, got {}",
-                        piece.temperature);
-        return {};
+        const std::int64_t vocabulary = opened.config().vocab_size;
+        return check(piece, decode, vocabulary,
+                     options.vocab_limit > 0 ? options.vocab_limit : vocabulary);
     }
 
     Status check_input(const StepInput& input) {
@@ -120,7 +136,7 @@ class Engine::Impl {
         std::int64_t rows = 0;
         for (const Piece& piece : input.pieces) {
             LR_TRY(check_piece(input, piece));
-            rows += std::max<std::int64_t>(1, std::ssize(piece.tokens));
+            rows += piece.rows();
             for (const Piece& other : input.pieces)
                 if (&other != &piece && other.sequence.index == piece.sequence.index)
                     return fail(Code::kInvalidArgument, "step: sequence {} appears twice",
@@ -137,9 +153,8 @@ class Engine::Impl {
     Result<Executable*> executable_for(const StepInput& input) {
         std::int64_t rows = 0, logit_rows = 0;
         for (const Piece& piece : input.pieces) {
-            const std::int64_t tokens = std::max<std::int64_t>(1, std::ssize(piece.tokens));
-            rows += tokens;
-            logit_rows += piece.logits == Logits::kAll ? tokens : 1;
+            rows += piece.rows();
+            logit_rows += piece.logit_rows();
         }
         const std::int64_t batch = bucket(std::ssize(input.pieces), 1);
         if (input.phase == graph::Phase::kDecode)
@@ -153,8 +168,7 @@ class Engine::Impl {
         LR_TRY(check_input(input));
         for (const Piece& piece : input.pieces) { // all or nothing: pages grown stay owned
             LR_TRY_ASSIGN(Sequence * sequence, sequences->find(piece.sequence));
-            LR_TRY(
-                sequences->reserve(*sequence, std::max<std::int64_t>(1, std::ssize(piece.tokens))));
+            LR_TRY(sequences->reserve(*sequence, piece.rows()));
         }
         Job job;
         job.ticket = next_ticket;
@@ -168,28 +182,49 @@ class Engine::Impl {
 
     // The step is accepted: advances the sequences and writes the step's inputs.
     void fill(const StepInput& input, Job& job) {
-        static constexpr std::int32_t kUnknown = 0; // the worker writes the drawn token
         std::vector<BatchPiece> pieces;
         for (const Piece& piece : input.pieces) {
             Sequence& sequence = sequences->at(piece.sequence.index);
-            const bool last = piece.tokens.empty();
-            job.take_last.push_back(last ? 1 : 0);
-            job.sequences.push_back(piece.sequence);
             if (sequence.fresh)
                 job.zero_slots.push_back(sequence.slot);
             sequence.fresh = false;
-            pieces.push_back({.tokens = last ? std::span(&kUnknown, 1) : std::span(piece.tokens),
+            pieces.push_back({.piece = piece,
                               .position = sequence.length,
                               .slot = sequence.slot,
-                              .pages = sequence.pages,
-                              .logits = piece.logits,
-                              .temperature = piece.temperature,
-                              .seed = piece.seed});
-            sequence.length += std::ssize(pieces.back().tokens);
+                              .pages = sequence.pages});
+            sequence.length += piece.rows();
             sequence.has_last = piece.logits != Logits::kNone;
         }
         job.inputs.resize(static_cast<std::size_t>(job.executable->inputs().bytes()));
-        job.ranges = job.executable->inputs().fill(job.inputs.data(), pieces);
+        const auto ranges = job.executable->inputs().fill(job.inputs.data(), pieces);
+        for (std::size_t i = 0; i < pieces.size(); ++i) {
+            const Piece& piece = input.pieces[i];
+            job.pieces.push_back({.sequence = piece.sequence,
+                                  .slot = pieces[i].slot,
+                                  .range = ranges[i],
+                                  .take_last = piece.tokens.empty(),
+                                  .choices = piece.choices,
+                                  .top_logprobs = piece.logprobs.top});
+        }
+    }
+
+    Result<SequenceId> fork(SequenceId id) {
+        const std::lock_guard lock(mutex);
+        LR_TRY_ASSIGN(const SequenceId child, sequences->fork(id));
+        const Sequence& from = sequences->at(id.index);
+        const Sequence& to = sequences->at(child.index);
+        if (from.fresh)
+            return child;
+        Job job;
+        job.ticket = next_ticket++; // nobody waits for it
+        job.copy = {.from_slot = from.slot,
+                    .to_slot = to.slot,
+                    .from_pages = from.pages,
+                    .to_pages = to.pages,
+                    .to = child};
+        pending.push_back(std::move(job));
+        changed.notify_all();
+        return child;
     }
 
     void work() {
@@ -201,65 +236,84 @@ class Engine::Impl {
             Job job = std::move(pending.front());
             pending.pop_front();
             running_ticket = job.ticket;
-            place_last_tokens(job);
             lock.unlock();
-            Result<StepOutput> output = run(job);
-            lock.lock();
+            if (job.copy) {
+                copy_state(*job.copy);
+                lock.lock();
+                if (tail(job.copy->to_slot).failed)
+                    mark_failed(job.copy->to);
+            } else {
+                Result<StepOutput> output = run(job);
+                lock.lock();
+                for (const JobPiece& piece : job.pieces)
+                    if (!output)
+                        mark_failed(piece.sequence);
+                finished.emplace(job.ticket, std::move(output));
+            }
             running_ticket = 0;
-            if (output)
-                keep_last_tokens(job, *output);
-            else
-                mark_failed(job);
-            finished.emplace(job.ticket, std::move(output));
             changed.notify_all();
         }
+    }
+
+    SlotTail& tail(std::int32_t slot) { return tails[static_cast<std::size_t>(slot)]; }
+
+    void copy_state(const StateCopy& copy) {
+        states->copy(copy.from_slot, copy.to_slot, copy.from_pages, copy.to_pages);
+        tail(copy.to_slot) = tail(copy.from_slot);
     }
 
     void place_last_tokens(Job& job) {
         auto* ids = reinterpret_cast<std::int32_t*>(
             job.inputs.data() + job.executable->inputs().offset(graph::Input::kTokenIds));
-        for (std::size_t i = 0; i < job.sequences.size(); ++i)
-            if (const Sequence* sequence = sequences->find_open(job.sequences[i]);
-                sequence && job.take_last[i])
-                ids[i] = std::max(0, sequence->last_token);
+        for (std::size_t i = 0; i < job.pieces.size(); ++i)
+            if (job.pieces[i].take_last)
+                ids[i] = std::max(0, tail(job.pieces[i].slot).last_token);
     }
 
     void keep_last_tokens(const Job& job, const StepOutput& output) {
-        for (std::size_t i = 0; i < job.sequences.size(); ++i)
-            if (Sequence* sequence = sequences->find_open(job.sequences[i]);
-                sequence && !output.pieces[i].tokens.empty())
-                sequence->last_token = output.pieces[i].tokens.back();
+        for (std::size_t i = 0; i < job.pieces.size(); ++i) {
+            const JobPiece& piece = job.pieces[i];
+            if (piece.range.count > 0)
+                tail(piece.slot).last_token =
+                    output.pieces[i]
+                        .tokens[static_cast<std::size_t>(piece.range.count - piece.choices)];
+        }
     }
 
-    void mark_failed(const Job& job) {
-        for (SequenceId id : job.sequences)
-            if (Sequence* sequence = sequences->find_open(id))
-                sequence->failed = true;
+    void mark_failed(SequenceId id) {
+        if (Sequence* sequence = sequences->find_open(id))
+            sequence->failed = true;
     }
 
     Result<StepOutput> run(Job& job) {
-        for (std::int32_t slot : job.zero_slots)
+        for (std::int32_t slot : job.zero_slots) {
             states->zero_slot(slot);
+            tail(slot) = {};
+        }
+        place_last_tokens(job);
+        Result<StepOutput> output = run_step(job);
+        if (output)
+            keep_last_tokens(job, *output);
+        else
+            for (const JobPiece& piece : job.pieces)
+                tail(piece.slot).failed = true;
+        return output;
+    }
+
+    Result<StepOutput> run_step(const Job& job) {
         const double start = monotonic_seconds();
         LR_TRY(executor.run(*job.executable, job.inputs, *states));
         StepOutput output;
         output.seconds = monotonic_seconds() - start;
         LR_TRY(opened.checkpoint->still_intact());
         const graph::Step& step = job.executable->step();
-        const ConstView tokens = executor.tensor(*job.executable, step.tokens);
-        const ConstView status = executor.tensor(*job.executable, step.sample_status);
-        const ConstView logits = executor.tensor(*job.executable, step.logits);
-        for (const LogitRange& range : job.ranges) {
-            PieceOutput& piece = output.pieces.emplace_back();
-            for (std::int64_t r = range.first; r < range.first + range.count; ++r) {
-                piece.tokens.push_back(tokens.as<std::int32_t>()[r]);
-                piece.finite = piece.finite && status.as<std::int32_t>()[r] == 0;
-            }
-            if (job.copy_logits && range.count > 0) {
-                const auto* first = logits.row_as<float>(range.first);
-                piece.logits.assign(first, first + range.count * logits.shape[1]);
-            }
-        }
+        const auto tensor = [&](graph::TensorId id) {
+            return executor.tensor(*job.executable, id);
+        };
+        for (const JobPiece& piece : job.pieces)
+            output.pieces.push_back(read_outputs(
+                step.outputs, piece.range,
+                {.logits = job.copy_logits, .top_logprobs = piece.top_logprobs}, tensor));
         return output;
     }
 
@@ -269,6 +323,7 @@ class Engine::Impl {
     ThreadPool pool;
     Executor executor;
     LoadReport report;
+    std::vector<SlotTail> tails; // by slot; the worker's alone
 
     mutable std::mutex mutex; // guards all below
     std::condition_variable changed;
@@ -340,6 +395,10 @@ Result<SequenceId> Engine::open_sequence() {
     return impl_->sequences->open();
 }
 
+Result<SequenceId> Engine::fork_sequence(SequenceId id) {
+    return impl_->fork(id);
+}
+
 Status Engine::close_sequence(SequenceId id) {
     const std::lock_guard lock(impl_->mutex);
     return impl_->sequences->close(id);
@@ -389,6 +448,8 @@ Result<std::vector<std::byte>> Engine::read_state(SequenceId id, std::int32_t la
     std::unique_lock lock(impl_->mutex);
     LR_TRY_ASSIGN(const Sequence* sequence, impl_->sequences->find(id));
     impl_->changed.wait(lock, [&] { return impl_->pending.empty() && impl_->running_ticket == 0; });
+    if (kind == graph::StateKind::kTokenCounts)
+        return impl_->states->read(-1, kind, sequence->slot, sequence->pages, sequence->length);
     if (layer < 0 || layer >= impl_->opened.config().layer_count())
         return fail(Code::kInvalidArgument, "layer: expected 0..{}, got {}",
                     impl_->opened.config().layer_count() - 1, layer);

@@ -15,7 +15,8 @@
 #pragma once
 
 #include "core/status.h"
-#include "engine/batch.h"
+#include "engine/piece.h"
+#include "graph/step.h"
 #include "model/config.h"
 #include "ops/op.h"
 
@@ -50,30 +51,10 @@ struct LoadReport {
     int threads = 0;
 };
 
-struct SequenceId {
-    std::int32_t index = -1;
-    std::uint32_t generation = 0;
-};
-
-struct Piece {
-    SequenceId sequence;
-    // Prefill: the tokens to append. Decode: one token, or empty for the one drawn last.
-    std::vector<std::int32_t> tokens;
-    Logits logits = Logits::kLast; // rows that get logits and a drawn token
-    float temperature = 0.0f;      // <= 0: greedy, lowest id wins ties
-    std::uint64_t seed = 0;        // of the draw; its counter is the token's position
-};
-
 struct StepInput {
     graph::Phase phase = graph::Phase::kPrefill;
     std::vector<Piece> pieces = {};
     bool copy_logits = false; // hand the logits to the host
-};
-
-struct PieceOutput {
-    std::vector<std::int32_t> tokens; // drawn, one for each row with logits
-    std::vector<float> logits;        // [rows, V], when copy_logits
-    bool finite = true;               // false: a row's logits were not finite; its token is -1
 };
 
 struct StepOutput {
@@ -97,6 +78,10 @@ class Engine {
     const LoadReport& report() const;
 
     Result<SequenceId> open_sequence();
+    // A second sequence that stands where this one does after the steps submitted so far: slot,
+    // pages and counts are copied in turn with the steps, nothing is shared. Its last token is the
+    // same; the choices of a step are told apart by giving each its own as the next token.
+    Result<SequenceId> fork_sequence(SequenceId id);
     Status close_sequence(SequenceId id);
     // Tokens in the sequence's state, submitted ones included.
     Result<std::int64_t> length(SequenceId id) const;
@@ -109,7 +94,7 @@ class Engine {
 
     // The bytes of one state of a sequence as they are now, waiting for submitted steps: for tests
     // and snapshots. kSsm, kConv: the slot; kKeys, kValues: the sequence's tokens, [length, Hkv,
-    // dh].
+    // dh]; kTokenCounts: the slot, layer -1.
     Result<std::vector<std::byte>> read_state(SequenceId id, std::int32_t layer,
                                               graph::StateKind kind);
 

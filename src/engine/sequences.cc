@@ -16,6 +16,21 @@ Result<SequenceId> SequenceTable::open() {
     return SequenceId{static_cast<std::int32_t>(index), generation};
 }
 
+Result<SequenceId> SequenceTable::fork(SequenceId id) {
+    LR_TRY_ASSIGN(const Sequence* found, find_usable(id));
+    const Sequence parent = *found; // open() may move the table
+    LR_TRY_ASSIGN(const SequenceId child, open());
+    Sequence& sequence = at(child.index);
+    if (Status status = states_.grow_pages(sequence.pages, parent.length); !status.ok()) {
+        LR_TRY(close(child));
+        return fail(std::move(status));
+    }
+    sequence.fresh = parent.fresh;
+    sequence.length = parent.length;
+    sequence.has_last = parent.has_last;
+    return child;
+}
+
 Sequence* SequenceTable::find_open(SequenceId id) {
     Sequence& sequence = at(id.index);
     return sequence.open && sequence.generation == id.generation ? &sequence : nullptr;

@@ -16,9 +16,8 @@ struct Sequence {
     std::int32_t slot = -1;
     std::int64_t length = 0; // tokens submitted
     std::vector<std::int32_t> pages = {};
-    bool failed = false;         // a step of it failed: its state is not what its length says
-    bool has_last = false;       // a token was (or is being) drawn from its last row
-    std::int32_t last_token = 0; // drawn last; written by the step that drew it
+    bool failed = false;   // a step of it failed: its state is not what its length says
+    bool has_last = false; // a token was (or is being) drawn from its last row
 };
 
 class SequenceTable {
@@ -26,6 +25,8 @@ class SequenceTable {
     SequenceTable(StateStore& states, std::int64_t context) : states_(states), context_(context) {}
 
     Result<SequenceId> open();
+    // One like it in everything but slot and pages, which it has as many of as its length needs.
+    Result<SequenceId> fork(SequenceId id);
     Status close(SequenceId id);
     // The open sequence behind an id; nullptr when it has been closed meanwhile (its number may
     // belong to another by then).

@@ -9,7 +9,7 @@ namespace lr::engine {
 namespace {
 
 bool per_slot(graph::StateKind kind) {
-    return kind == graph::StateKind::kConv || kind == graph::StateKind::kSsm;
+    return kind != graph::StateKind::kKeys && kind != graph::StateKind::kValues;
 }
 
 // Descending, so that the lowest number is handed out first.
@@ -93,6 +93,24 @@ void StateStore::zero_slot(std::int32_t slot) {
         if (per_slot(block.kind))
             std::memset(block.memory.data() + slot * block.unit_bytes, 0,
                         static_cast<std::size_t>(block.unit_bytes));
+}
+
+void StateStore::copy(std::int32_t from_slot, std::int32_t to_slot,
+                      std::span<const std::int32_t> from_pages,
+                      std::span<const std::int32_t> to_pages) {
+    LR_CHECK_LE(to_pages.size(), from_pages.size());
+    for (Block& block : blocks_) {
+        const auto copy_unit = [&](std::int64_t from, std::int64_t to) {
+            std::memcpy(block.memory.data() + to * block.unit_bytes,
+                        block.memory.data() + from * block.unit_bytes,
+                        static_cast<std::size_t>(block.unit_bytes));
+        };
+        if (per_slot(block.kind))
+            copy_unit(from_slot, to_slot);
+        else
+            for (std::size_t i = 0; i < to_pages.size(); ++i)
+                copy_unit(from_pages[i], to_pages[i]);
+    }
 }
 
 Status StateStore::grow_pages(std::vector<std::int32_t>& pages, std::int64_t tokens) {

@@ -2,10 +2,10 @@
 //
 // engine/state.h: what sequences keep between steps: GDN slots and KV pages.
 //
-// A slot holds, for every GDN layer, the convolution's last inputs and the matrix state; a page
-// holds 64 tokens of keys and values of every attention layer. Both are handed out as numbers; -1
-// is padding. A slot is zeroed before its first step. Pages are not: a row reads only what its
-// sequence wrote.
+// A slot holds, for every GDN layer, the convolution's last inputs and the matrix state, and for
+// the penalties a count of each token of the vocabulary; a page holds 64 tokens of keys and values
+// of every attention layer. Both are handed out as numbers; -1 is padding. A slot is zeroed before
+// its first step. Pages are not: a row reads only what its sequence wrote.
 #pragma once
 
 #include "core/buffer.h"
@@ -46,6 +46,10 @@ class StateStore {
     // Zeroes a slot's memory. The owner of the memory calls it when no step that uses the slot
     // runs.
     void zero_slot(std::int32_t slot);
+
+    // Copies a slot and as many pages as `to_pages` has. When: as zero_slot.
+    void copy(std::int32_t from_slot, std::int32_t to_slot,
+              std::span<const std::int32_t> from_pages, std::span<const std::int32_t> to_pages);
 
     // A copy of one layer's state: the slot's, or the tokens [0, length) that `pages` hold.
     // kInvalidArgument when the layer has no such state.

@@ -7,9 +7,13 @@ namespace lr::graph {
 
 std::string_view input_name(Input input) {
     static constexpr std::array kNames = {
-        "token_ids",  "positions",  "n_live",    "slot",        "kv_slot",   "page_table",
-        "row_seq",    "logit_rows", "m_live",    "temperature", "seed",      "draw_position",
-        "cu_seqlens", "prefix_len", "chunk_row", "chunk_len",   "seq_chunk",
+        "token_ids",   "generated",     "positions",      "n_live",         "slot",
+        "kv_slot",     "page_table",    "row_seq",        "logit_rows",     "m_live",
+        "temperature", "top_k",         "top_p",          "min_p",          "repetition",
+        "frequency",   "presence",      "count_slot",     "bias_range",     "seed",
+        "stream",      "draw_position", "logprob_wanted", "logprob_target", "bias_id",
+        "bias_value",  "cu_seqlens",    "prefix_len",     "chunk_row",      "chunk_len",
+        "seq_chunk",
     };
     static_assert(kNames.size() == static_cast<std::size_t>(Input::kCount));
     return kNames[static_cast<std::size_t>(input)];
@@ -34,9 +38,66 @@ ConstView build_prologue(StepBuilder& b) {
                                         b.shard().tp_rank * b.config().vocab_size / b.shard().tp,
                                     .vocabulary = b.config().vocab_size});
     b.all_reduce(2, "embed_allreduce", x, b.shard().tp);
+    b.node(3, "count_tokens",
+           ops::CountTokensArgs{.ids = b.input(Input::kTokenIds),
+                                .generated = b.input(Input::kGenerated),
+                                .sequence = b.input(Input::kRowSequence),
+                                .slot = b.input(Input::kSlot),
+                                .n_live = b.input(Input::kLiveRows),
+                                .counts = b.token_counts()});
     b.close_scope();
     return x;
 }
+
+namespace {
+
+void build_sampling(StepBuilder& b, ConstView logits) {
+    const std::int64_t m = b.shape().logit_rows;
+    const std::int32_t vocab_limit = b.options().vocab_limit > 0
+                                         ? b.options().vocab_limit
+                                         : static_cast<std::int32_t>(b.config().vocab_size);
+    Outputs& out = b.outputs();
+    const View token = b.output("tokens", DType::kI32, {m}, out.tokens);
+    const View status = b.output("sample_status", DType::kI32, {m}, out.sample_status);
+    b.node(5, "sample",
+           ops::SampleArgs{.logits = logits,
+                           .temperature = b.input(Input::kTemperature),
+                           .top_k = b.input(Input::kTopK),
+                           .top_p = b.input(Input::kTopP),
+                           .min_p = b.input(Input::kMinP),
+                           .repetition = b.input(Input::kRepetition),
+                           .frequency = b.input(Input::kFrequency),
+                           .presence = b.input(Input::kPresence),
+                           .count_slot = b.input(Input::kCountSlot),
+                           .counts = b.token_counts(),
+                           .bias_range = b.input(Input::kBiasRange),
+                           .bias_id = b.input(Input::kBiasId),
+                           .bias_value = b.input(Input::kBiasValue),
+                           .seed = b.input(Input::kSeed),
+                           .stream = b.input(Input::kStream),
+                           .position = b.input(Input::kDrawPosition),
+                           .m_live = b.input(Input::kLiveLogits),
+                           .token = token,
+                           .status = status,
+                           .vocab_limit = vocab_limit});
+    const Shape top = {m, ops::kMaxTopLogprobs};
+    b.node(6, "token_logprobs",
+           ops::TokenLogprobsArgs{.logits = logits,
+                                  .wanted = b.input(Input::kLogprobWanted),
+                                  .target = b.input(Input::kLogprobTarget),
+                                  .token = token,
+                                  .status = status,
+                                  .m_live = b.input(Input::kLiveLogits),
+                                  .id = b.output("scored_id", DType::kI32, {m}, out.scored_id),
+                                  .rank = b.output("rank", DType::kI32, {m}, out.rank),
+                                  .logprob = b.output("logprob", DType::kF64, {m}, out.logprob),
+                                  .top_id = b.output("top_id", DType::kI32, top, out.top_id),
+                                  .top_logprob =
+                                      b.output("top_logprob", DType::kF64, top, out.top_logprob),
+                                  .vocab_limit = vocab_limit});
+}
+
+} // namespace
 
 void build_epilogue(StepBuilder& b, const LayerIo& in) {
     const std::int64_t n = b.shape().rows, m = b.shape().logit_rows;
@@ -63,9 +124,8 @@ void build_epilogue(StepBuilder& b, const LayerIo& in) {
     // Ranks hold vocabulary rows [rank * V/tp, ...); with one rank the gather is an alias.
     const std::int32_t tp = b.shard().tp;
     const ops::Weight head = b.weight(b.lm_head_name());
-    TensorId logits_id = -1;
-    const View logits = b.output("logits", DType::kF32, {m, b.config().vocab_size}, logits_id);
-    b.set_logits(logits_id);
+    const View logits =
+        b.output("logits", DType::kF32, {m, b.config().vocab_size}, b.outputs().logits);
     const View partial =
         tp == 1 ? logits : b.activation("local_logits", DType::kF32, {m, head.rows()});
     b.node(3, "lm_head_gemm",
@@ -78,21 +138,7 @@ void build_epilogue(StepBuilder& b, const LayerIo& in) {
     b.node(4, "logits_allgather", ops::AllGatherArgs{.x = partial, .y = logits, .ranks = tp})
         .alias = tp == 1;
 
-    TensorId tokens = -1, status = -1;
-    const View token = b.output("tokens", DType::kI32, {m}, tokens);
-    const View ok = b.output("sample_status", DType::kI32, {m}, status);
-    b.set_tokens(tokens, status);
-    b.node(5, "sample",
-           ops::SampleArgs{.logits = logits,
-                           .temperature = b.input(Input::kTemperature),
-                           .seed = b.input(Input::kSeed),
-                           .position = b.input(Input::kDrawPosition),
-                           .m_live = b.input(Input::kLiveLogits),
-                           .token = token,
-                           .status = ok,
-                           .vocab_limit = b.options().vocab_limit > 0
-                                              ? b.options().vocab_limit
-                                              : static_cast<std::int32_t>(b.config().vocab_size)});
+    build_sampling(b, logits);
     b.close_scope();
 }
 

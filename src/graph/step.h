@@ -37,28 +37,46 @@ enum class Role : std::uint8_t { kInput, kWeight, kState, kActivation, kOutput }
 
 // Device data that the caller writes before each replay. Shapes in parentheses; i32 unless said.
 enum class Input : std::uint8_t {
-    kTokenIds,     // (n)
-    kPositions,    // (n)
-    kLiveRows,     // (1) n_live
-    kSlot,         // (n) decode, (B) prefill: GDN state slot, -1 padding
-    kKvSlot,       // (n) i64: page * 64 + offset where the row's K and V go, -1 none
-    kPageTable,    // (B, MP)
-    kRowSequence,  // (n): row of page_table, -1 padding
-    kLogitRows,    // (m): row whose logits are wanted, -1 none
-    kLiveLogits,   // (1)
-    kTemperature,  // (m) f32, <= 0 greedy
-    kSeed,         // (m) i64
-    kDrawPosition, // (m): position of the token drawn, the draw's counter
-    kCuSeqlens,    // (B+1) prefill: first row of each sequence
-    kPrefixLen,    // (B) prefill: tokens already in the state
-    kChunkRow,     // (NC) prefill: first row of each chunk
-    kChunkLen,     // (NC) prefill: rows, 0 = unused
-    kSeqChunk,     // (B+1) prefill: first chunk of each sequence
+    kTokenIds,      // (n)
+    kGenerated,     // (n): 0 a token of the prompt, 1 one that was generated
+    kPositions,     // (n)
+    kLiveRows,      // (1) n_live
+    kSlot,          // (n) decode, (B) prefill: state slot, -1 padding
+    kKvSlot,        // (n) i64: page * 64 + offset where the row's K and V go, -1 none
+    kPageTable,     // (B, MP)
+    kRowSequence,   // (n): row of page_table, -1 padding
+    kLogitRows,     // (m): row whose logits are wanted, -1 none
+    kLiveLogits,    // (1)
+    kTemperature,   // (m) f32; this and the next ten: ops/sampling/sample.h
+    kTopK,          // (m)
+    kTopP,          // (m) f32
+    kMinP,          // (m) f32
+    kRepetition,    // (m) f32
+    kFrequency,     // (m) f32
+    kPresence,      // (m) f32
+    kCountSlot,     // (m)
+    kBiasRange,     // (m, 2)
+    kSeed,          // (m) i64
+    kStream,        // (m)
+    kDrawPosition,  // (m): position of the token drawn, the draw's counter
+    kLogprobWanted, // (m): ops/sampling/token_logprobs.h
+    kLogprobTarget, // (m)
+    kBiasId,        // (NB)
+    kBiasValue,     // (NB) f32
+    kCuSeqlens,     // (B+1) prefill: first row of each sequence
+    kPrefixLen,     // (B) prefill: tokens already in the state
+    kChunkRow,      // (NC) prefill: first row of each chunk
+    kChunkLen,      // (NC) prefill: rows, 0 = unused
+    kSeqChunk,      // (B+1) prefill: first chunk of each sequence
     kCount,
 };
 std::string_view input_name(Input input);
 
-enum class StateKind : std::uint8_t { kConv, kSsm, kKeys, kValues };
+// kTokenCounts belongs to no layer: layer -1.
+enum class StateKind : std::uint8_t { kConv, kSsm, kKeys, kValues, kTokenCounts };
+
+// Logit biases that a sequence may have.
+inline constexpr std::int64_t kMaxLogitBias = 300;
 
 // What a step is captured for. Buckets: n, B and m are capacities; live extents are inputs.
 struct StepShape {
@@ -72,6 +90,7 @@ struct StepShape {
 
     std::int64_t pages_per_sequence() const { return (context + ops::kKvPage - 1) / ops::kKvPage; }
     std::int64_t chunks() const { return rows / ops::kGdnChunk + sequences; }
+    std::int64_t biases() const { return sequences * kMaxLogitBias; } // NB
     friend bool operator==(const StepShape&, const StepShape&) = default;
 };
 
@@ -126,6 +145,12 @@ struct Edge {
     TensorId tensor;
 };
 
+// What a step leaves for the host: the tensors of the epilogue's ops.
+struct Outputs {
+    TensorId logits = -1, tokens = -1, sample_status = -1;
+    TensorId scored_id = -1, rank = -1, logprob = -1, top_id = -1, top_logprob = -1;
+};
+
 struct Step {
     StepShape shape;
     StepOptions options;
@@ -135,7 +160,7 @@ struct Step {
     std::vector<Node> nodes; // a topological order
     std::vector<Edge> edges; // by (from, to), each pair of nodes and tensor once
     std::array<TensorId, static_cast<std::size_t>(Input::kCount)> inputs{}; // -1: not in this step
-    TensorId logits = -1, tokens = -1, sample_status = -1;
+    Outputs outputs;
 
     TensorId input(Input which) const { return inputs[static_cast<std::size_t>(which)]; }
     ops::Cost total_cost() const;

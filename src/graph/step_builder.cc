@@ -56,7 +56,8 @@ View StepBuilder::output(std::string_view name, DType dtype, Shape shape, Tensor
 }
 
 View StepBuilder::state(StateKind kind, DType dtype, Shape shape) {
-    static constexpr std::array kNames = {"conv_state", "ssm_state", "k_cache", "v_cache"};
+    static constexpr std::array kNames = {"conv_state", "ssm_state", "k_cache", "v_cache",
+                                          "token_counts"};
     const TensorId id = add_tensor({.name = scoped(kNames[static_cast<std::size_t>(kind)]),
                                     .dtype = dtype,
                                     .shape = shape,
@@ -66,12 +67,20 @@ View StepBuilder::state(StateKind kind, DType dtype, Shape shape) {
     return {symbol_address(id), dtype, shape};
 }
 
+View StepBuilder::token_counts() {
+    if (token_counts_.empty())
+        token_counts_ =
+            state(StateKind::kTokenCounts, DType::kU16, {shape().slots, config().vocab_size});
+    return token_counts_;
+}
+
 ConstView StepBuilder::input(Input which) {
     const StepShape& s = step_.shape;
     const std::int64_t slots = s.phase == Phase::kDecode ? s.rows : s.sequences;
     const auto spec = [&]() -> std::pair<DType, Shape> {
         switch (which) {
         case Input::kTokenIds:
+        case Input::kGenerated:
         case Input::kPositions:
         case Input::kRowSequence:
             return {DType::kI32, {s.rows}};
@@ -82,9 +91,25 @@ ConstView StepBuilder::input(Input which) {
         case Input::kPageTable:
             return {DType::kI32, {s.sequences, s.pages_per_sequence()}};
         case Input::kLogitRows:
+        case Input::kTopK:
+        case Input::kCountSlot:
+        case Input::kStream:
         case Input::kDrawPosition:
+        case Input::kLogprobWanted:
+        case Input::kLogprobTarget:
             return {DType::kI32, {s.logit_rows}};
+        case Input::kBiasRange:
+            return {DType::kI32, {s.logit_rows, 2}};
+        case Input::kBiasId:
+            return {DType::kI32, {s.biases()}};
+        case Input::kBiasValue:
+            return {DType::kF32, {s.biases()}};
         case Input::kTemperature:
+        case Input::kTopP:
+        case Input::kMinP:
+        case Input::kRepetition:
+        case Input::kFrequency:
+        case Input::kPresence:
             return {DType::kF32, {s.logit_rows}};
         case Input::kSeed:
             return {DType::kI64, {s.logit_rows}};

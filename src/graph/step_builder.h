@@ -38,8 +38,12 @@ class StepBuilder {
 
     ConstView input(Input which);
     View activation(std::string_view name, DType dtype, Shape shape);
+    // `id` is where Step::outputs keeps it.
     View output(std::string_view name, DType dtype, Shape shape, TensorId& id);
     View state(StateKind kind, DType dtype, Shape shape);
+    // The state kTokenCounts [S,V].
+    View token_counts();
+    Outputs& outputs() { return step_.outputs; }
     // A weight of the scope's layer ("linear_attn.norm"), or of the model when layer is -1.
     ConstView vector(std::string_view name);
     ops::Weight weight(std::string_view name);
@@ -70,12 +74,6 @@ class StepBuilder {
     // Derives uses, costs and edges, and checks every op's shape contract.
     Result<Step> finish();
 
-    void set_logits(TensorId id) { step_.logits = id; }
-    void set_tokens(TensorId tokens, TensorId status) {
-        step_.tokens = tokens;
-        step_.sample_status = status;
-    }
-
   private:
     TensorId add_tensor(Tensor tensor);
     std::string scoped(std::string_view name) const;
@@ -86,6 +84,7 @@ class StepBuilder {
     const model::Model& model_;
     DType act_;
     Step step_;
+    View token_counts_;
     std::string scope_;
     std::int32_t layer_ = -1;
     std::size_t scope_first_node_ = 0;

@@ -64,7 +64,7 @@ struct Config {
 // What generation_config.json adds; every field optional in the file.
 struct GenerationConfig {
     std::vector<std::int32_t> eos_ids; // generation ends at any of them
-    std::optional<double> temperature, top_p;
+    std::optional<double> temperature, top_p, min_p, repetition_penalty;
     std::optional<std::int64_t> top_k;
 };
 

@@ -28,6 +28,14 @@ Status read_eos(const JsonCursor& cursor, std::vector<std::int32_t>& ids) {
     return {};
 }
 
+Status read_number(const JsonCursor& cursor, const char* name, double low, double high,
+                   std::optional<double>& value) {
+    if (cursor.has(name)) {
+        LR_TRY_ASSIGN(value, cursor.required_double(name, low, high));
+    }
+    return {};
+}
+
 Result<Json> read_json_file(const std::string& path) {
     LR_TRY_ASSIGN(const std::string text, read_text_file(path));
     return parse_json(text, path);
@@ -43,12 +51,10 @@ Result<GenerationConfig> load_generation_config(const std::string& folder) {
         const JsonCursor cursor(path, root);
         LR_TRY(cursor.expect_object());
         LR_TRY(read_eos(cursor, generation.eos_ids));
-        if (cursor.has("temperature")) {
-            LR_TRY_ASSIGN(generation.temperature, cursor.required_double("temperature", 0.0, 1e3));
-        }
-        if (cursor.has("top_p")) {
-            LR_TRY_ASSIGN(generation.top_p, cursor.required_double("top_p", 0.0, 1.0));
-        }
+        LR_TRY(read_number(cursor, "temperature", 0.0, 1e3, generation.temperature));
+        LR_TRY(read_number(cursor, "top_p", 0.0, 1.0, generation.top_p));
+        LR_TRY(read_number(cursor, "min_p", 0.0, 1.0, generation.min_p));
+        LR_TRY(read_number(cursor, "repetition_penalty", 0.0, 1e3, generation.repetition_penalty));
         if (cursor.has("top_k")) {
             LR_TRY_ASSIGN(generation.top_k, cursor.required_int("top_k", 0, kMaxId));
         }

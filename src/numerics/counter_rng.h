@@ -80,11 +80,18 @@ class CounterRng {
     std::uint64_t key_;
 };
 
-// The sampler's draw: a number in [0, 1) with 24 bits for one position of one stream of a seed.
-//   unit(mix64(mix64(mix64(seed + kGolden) + stream) + (position + 1) * kGolden))
-constexpr float counter_uniform(std::uint64_t seed, std::uint64_t stream, std::uint64_t position) {
+// The sampler's draw: 64 bits for one position of one stream of a seed.
+//   mix64(mix64(mix64(seed + kGolden) + stream) + (position + 1) * kGolden)
+constexpr std::uint64_t counter_bits(std::uint64_t seed, std::uint64_t stream,
+                                     std::uint64_t position) {
     const std::uint64_t key = mix64(mix64(seed + kGolden) + stream);
-    return unit_from_bits(mix64(key + (position + 1) * kGolden));
+    return mix64(key + (position + 1) * kGolden);
+}
+
+// floor(bits * count / 2^64): a number in [0, count) from 64 random bits.
+constexpr std::uint64_t below(std::uint64_t bits, std::uint64_t count) {
+    __extension__ typedef unsigned __int128 Wide;
+    return static_cast<std::uint64_t>(static_cast<Wide>(bits) * count >> 64);
 }
 
 } // namespace lr::numerics

@@ -43,7 +43,9 @@ constexpr std::array kStems = {
     "finalize",
     "silu_mul",
     "shared_gate_merge",
+    "count_tokens",
     "sample",
+    "token_logprobs",
 };
 static_assert(kStems.size() == std::variant_size_v<AnyArgs>);
 

@@ -39,22 +39,23 @@
 #include "ops/norm/zero_fill.h"
 #include "ops/quant/fp8_quant.h"
 #include "ops/quant/nvfp4_quant.h"
+#include "ops/sampling/count_tokens.h"
 #include "ops/sampling/sample.h"
+#include "ops/sampling/token_logprobs.h"
 
 #include <string_view>
 #include <variant>
 
 namespace lr::ops {
 
-using AnyArgs =
-    std::variant<EmbeddingLookupArgs, AddRmsnormArgs, AllReduceArgs, AllGatherArgs, ZeroFillArgs,
-                 Fp8QuantArgs, Nvfp4QuantArgs, LinearArgs, LinearSplitkArgs, SplitkReduceArgs,
-                 GatherRowsArgs, UnpackConvArgs, RecurrentUpdateArgs, GatedNormArgs,
-                 InitialStateMaskArgs, CausalConvArgs, QkvSplitArgs, GatingArgs, L2normArgs,
-                 ChunkCumsumArgs, ChunkKktSolveArgs, ChunkRecomputeWuArgs, ChunkStateArgs,
-                 ChunkOutputArgs, QkNormRopeGateArgs, KvStoreArgs, AttentionArgs, SigmoidGateArgs,
-                 RoutingScoresArgs, RoutingIndicesArgs, ExpertsGateUpArgs, ExpertsDownArgs,
-                 FinalizeArgs, SiluMulArgs, SharedGateMergeArgs, SampleArgs>;
+using AnyArgs = std::variant<
+    EmbeddingLookupArgs, AddRmsnormArgs, AllReduceArgs, AllGatherArgs, ZeroFillArgs, Fp8QuantArgs,
+    Nvfp4QuantArgs, LinearArgs, LinearSplitkArgs, SplitkReduceArgs, GatherRowsArgs, UnpackConvArgs,
+    RecurrentUpdateArgs, GatedNormArgs, InitialStateMaskArgs, CausalConvArgs, QkvSplitArgs,
+    GatingArgs, L2normArgs, ChunkCumsumArgs, ChunkKktSolveArgs, ChunkRecomputeWuArgs,
+    ChunkStateArgs, ChunkOutputArgs, QkNormRopeGateArgs, KvStoreArgs, AttentionArgs,
+    SigmoidGateArgs, RoutingScoresArgs, RoutingIndicesArgs, ExpertsGateUpArgs, ExpertsDownArgs,
+    FinalizeArgs, SiluMulArgs, SharedGateMergeArgs, CountTokensArgs, SampleArgs, TokenLogprobsArgs>;
 
 // The op's stem, the name of its files: "recurrent_update".
 std::string_view op_stem(const AnyArgs& args);

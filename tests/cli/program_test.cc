@@ -100,6 +100,57 @@ TEST(Program, RunsThePromptAndRepeatsWithASeed) {
     EXPECT_EQ(first.err, "");
 }
 
+TEST(Program, SamplesAsTheFlagsAndTheModelSay) {
+    const auto used = [](std::vector<const char*> flags) {
+        std::vector<const char*> arguments = {"run", "models/tiny", "-p", "Once", "-n", "1"};
+        arguments.insert(arguments.end(), flags.begin(), flags.end());
+        const std::string err = run(arguments).err;
+        const std::size_t at = err.find("sampling: ");
+        return at == std::string::npos ? err : err.substr(at + 10, err.find('\n', at) - at - 10);
+    };
+    EXPECT_EQ(used({}), "greedy");
+    EXPECT_EQ(used({"--temp", "0", "--top-p", "0.5"}), "greedy");
+    EXPECT_EQ(used({"--temp", "0.9", "--seed", "7"}), "temperature 0.9, seed 7");
+    EXPECT_EQ(used({"--sample"}), "temperature 0.8, top-k 40, top-p 0.95, seed 0");
+    EXPECT_EQ(used({"--sample", "--temp", "1.5", "--top-k", "0", "--min-p", "0.1"}),
+              "temperature 1.5, top-p 0.95, min-p 0.1, seed 0");
+    EXPECT_EQ(used({"--presence-penalty", "1", "--frequency-penalty", "-0.5",
+                    "--repetition-penalty", "1.1", "--logit-bias", "5=1,6=-2.5"}),
+              "greedy, repetition penalty 1.1, frequency penalty -0.5, presence penalty 1, logit "
+              "biases 2");
+}
+
+TEST(Program, PenaltiesAndBiasesReachTheDraw) {
+    const auto text = [](std::vector<const char*> flags) {
+        std::vector<const char*> arguments = {"run", "models/tiny", "-p", "Once upon a time",
+                                              "-n",  "24",          "-q"};
+        arguments.insert(arguments.end(), flags.begin(), flags.end());
+        return run(arguments).out;
+    };
+    const std::string greedy = text({});
+    EXPECT_NE(text({"--repetition-penalty", "1.3"}), greedy);
+    EXPECT_NE(text({"--presence-penalty", "2"}), greedy);
+    EXPECT_NE(text({"--frequency-penalty", "2"}), greedy);
+    EXPECT_EQ(text({"--temp", "3", "--top-k", "1"}), greedy);
+    EXPECT_EQ(text({"--temp", "3", "--top-p", "0"}), greedy);
+    EXPECT_EQ(text({"--temp", "3", "--min-p", "1"}), greedy);
+    // 11 is a comma.
+    EXPECT_EQ(text({"--logit-bias", "11=100"}), std::string(24, ',') + "\n");
+}
+
+TEST(Program, PrintsLogProbabilities) {
+    const Outcome outcome = run({"run", "models/tiny", "--ids", "7455,1", "-n", "3", "--logprobs",
+                                 "2", "-q", "--ignore-eos", "--logit-bias", "11=100"});
+    expect_refused(outcome, 2, {"token 0: expected an id in 0..4095, got 7455"});
+    const Outcome two = run({"run", "models/tiny", "-p", "Once upon a time", "-n", "2",
+                             "--logprobs", "2", "-q", "--logit-bias", "198=100"});
+    ASSERT_EQ(two.status, 0) << two.err;
+    EXPECT_EQ(std::count(two.out.begin(), two.out.end(), '\n'), 2 + 1 + 2) << two.out;
+    // The forced token's own log-probability, not the biased one: it is not the likeliest.
+    EXPECT_NE(two.out.find("\n198 \"\\n\"  -"), std::string::npos) << two.out;
+    EXPECT_NE(two.out.find(" | 11 \",\" -0.6975"), std::string::npos) << two.out;
+}
+
 TEST(Program, TreatsControlTokensInAPromptAsTextUnlessAsked) {
     const auto ids_of = [](std::vector<const char*> extra) {
         std::vector<const char*> arguments = {"run",          "models/tiny", "-p",
@@ -129,7 +180,22 @@ TEST(Program, RefusesBadFlags) {
     expect_refused(run({"run", "models/tiny", "--frobnicate"}), 2, {"--frobnicate"});
     expect_refused(run({"run", "models/tiny", "-p", "x", "--ids", "1"}), 2, {"excludes"});
     expect_refused(run({"run", "models/tiny", "-p", "x", "-n", "-1"}), 2, {"--tokens"});
-    expect_refused(run({"run", "models/tiny", "-p", "x", "--temp", "-0.5"}), 2, {"--temp"});
+    expect_refused(run({"run", "models/tiny", "-p", "x", "--temp", "-0.5"}), 2,
+                   {"temperature: expected 0..100, got -0.5"});
+    expect_refused(run({"run", "models/tiny", "-p", "x", "--temp", "nan"}), 2,
+                   {"temperature: expected 0..100, got nan"});
+    expect_refused(run({"run", "models/tiny", "-p", "x", "--temp", "1", "--top-p", "-1"}), 2,
+                   {"top-p: expected 0..1, got -1"});
+    expect_refused(run({"run", "models/tiny", "-p", "x", "--repetition-penalty", "0"}), 2,
+                   {"repetition penalty: expected 0.01..100, got 0"});
+    expect_refused(run({"run", "models/tiny", "-p", "x", "--top-k", "5"}), 2,
+                   {"--top-k", "expected --temp or --sample"});
+    expect_refused(run({"run", "models/tiny", "-p", "x", "--logprobs", "21"}), 2, {"--logprobs"});
+    expect_refused(run({"run", "models/tiny", "-p", "x", "--logit-bias", "4090=1"}), 2,
+                   {"logit bias: expected an id in 0..4085, got 4090"});
+    for (const char* bias : {"5", "five=1", "5=", "=1", "5=1=2", "5=1x"})
+        expect_refused(run({"run", "models/tiny", "-p", "x", "--logit-bias", bias}), 2,
+                       {"--logit-bias: expected ID=VALUE pairs", bias});
     expect_refused(run({"run", "models/tiny", "-p", "x", "--precision", "fp4"}), 2,
                    {"--precision", "fp4"});
     expect_refused(run({"run", "models/tiny", "--ids", "1,two,3", "-q"}), 2,

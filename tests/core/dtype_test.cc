@@ -19,7 +19,8 @@ constexpr std::array kAll = {
     Expected{DType::kF16, "f16", 16},  Expected{DType::kE4M3, "e4m3", 8},
     Expected{DType::kE2M1, "e2m1", 4}, Expected{DType::kUE8M0, "ue8m0", 8},
     Expected{DType::kU8, "u8", 8},     Expected{DType::kI32, "i32", 32},
-    Expected{DType::kI64, "i64", 64},
+    Expected{DType::kI64, "i64", 64},  Expected{DType::kU16, "u16", 16},
+    Expected{DType::kF64, "f64", 64},
 };
 
 TEST(DType, KnowsNameAndWidthOfEveryType) {

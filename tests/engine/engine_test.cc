@@ -238,7 +238,8 @@ TEST(Engine, DrawsByTemperatureDependOnSeedAndPositionOnly) {
         const SequenceId id = open(*engine);
         std::vector<std::int32_t> tokens;
         StepInput input{.phase = graph::Phase::kPrefill};
-        input.pieces.push_back({.sequence = id, .tokens = ids, .temperature = 1.0f, .seed = seed});
+        input.pieces.push_back(
+            {.sequence = id, .tokens = ids, .sampling = {.temperature = 1.0f, .seed = seed}});
         for (int i = 0; i < 12; ++i) {
             tokens.push_back(step(*engine, input).pieces[0].tokens[0]);
             input.phase = graph::Phase::kDecode;
@@ -260,7 +261,7 @@ TEST(Engine, NeverDrawsPaddingRowsOfTheVocabulary) {
         input.pieces.push_back({.sequence = open(*engine),
                                 .tokens = some_ids(100, engine->config().vocab_size, 16),
                                 .logits = Logits::kAll,
-                                .temperature = temperature});
+                                .sampling = {.temperature = temperature}});
         const StepOutput output = step(*engine, input);
         ASSERT_EQ(output.pieces[0].tokens.size(), 100u);
         for (std::int32_t token : output.pieces[0].tokens)
@@ -305,8 +306,8 @@ TEST_F(Refusals, NameWhatWasExpectedAndGot) {
     twice.pieces.push_back(twice.pieces[0]);
     expect_refused(twice, "appears twice");
     StepInput hot = prefill_of({1});
-    hot.pieces[0].temperature = std::nanf("");
-    expect_refused(hot, "temperature: expected 0..1e6, got nan");
+    hot.pieces[0].sampling.temperature = std::nanf("");
+    expect_refused(hot, "temperature: expected 0..100, got nan");
     StepInput stranger = prefill_of({1});
     stranger.pieces[0].sequence = {.index = 77, .generation = 1};
     expect_refused(stranger, "no such sequence");

@@ -209,13 +209,16 @@ TEST_F(ConfigFolder, GenerationConfigListsAllEndsAndFallsBackToConfig) {
     ASSERT_TRUE(fallback) << fallback.error().message();
     EXPECT_EQ(fallback->eos_ids, (std::vector<std::int32_t>{7, 9}));
     write("generation_config.json",
-          R"({"eos_token_id": [3, 5, 3], "temperature": 0.5, "top_k": 20, "top_p": 0.9})");
+          R"({"eos_token_id": [3, 5, 3], "temperature": 0.5, "top_k": 20, "top_p": 0.9,
+              "min_p": 0.05, "repetition_penalty": 1.1})");
     const Result<GenerationConfig> own = load_generation_config(folder_);
     ASSERT_TRUE(own) << own.error().message();
     EXPECT_EQ(own->eos_ids, (std::vector<std::int32_t>{3, 5}));
     EXPECT_EQ(own->temperature, 0.5);
     EXPECT_EQ(own->top_k, 20);
     EXPECT_EQ(own->top_p, 0.9);
+    EXPECT_EQ(own->min_p, 0.05);
+    EXPECT_EQ(own->repetition_penalty, 1.1);
 }
 
 TEST_F(ConfigFolder, GenerationConfigRefusesBadValues) {

@@ -58,6 +58,10 @@ class GuardedTensor {
             return put(i, static_cast<std::int32_t>(value));
         case DType::kI64:
             return put(i, static_cast<std::int64_t>(value));
+        case DType::kU16:
+            return put(i, static_cast<std::uint16_t>(value));
+        case DType::kF64:
+            return put(i, value);
         default:
             return put(i, static_cast<std::uint8_t>(value)); // a code
         }
@@ -81,6 +85,10 @@ class GuardedTensor {
             return get<std::int32_t>(i);
         case DType::kI64:
             return static_cast<double>(get<std::int64_t>(i));
+        case DType::kU16:
+            return get<std::uint16_t>(i);
+        case DType::kF64:
+            return get<double>(i);
         default:
             return get<std::uint8_t>(i); // a code
         }

@@ -84,11 +84,10 @@ class CounterRng:
         return out.reshape(shape)
 
 
-def counter_uniform(seed, stream, position):
-    """The sampler's draw in [0, 1), float32."""
+def counter_bits(seed, stream, position):
+    """The sampler's draw: 64 bits."""
     key = (_mix64_int(_mix64_int(seed + GOLDEN) + stream)) & MASK
-    bits = np.array([_mix64_int(key + (position + 1) * GOLDEN)], dtype=np.uint64)
-    return _unit(bits)[0]
+    return _mix64_int(key + (position + 1) * GOLDEN)
 
 
 def bf16_bits(x):
@@ -121,9 +120,8 @@ def self_test():
     print("normal(0.1, 1.0)  ", hex_bits(rng.normal([8], 0.1, 1.0)))
     print("bf16 of these     ", " ".join(f"0x{int(v):04X}" for v in bf16_bits(rng.normal([8], 0.1, 1.0))))
     print("uniform(-4, 1.5)  ", hex_bits(rng.uniform([8], -4.0, 1.5)))
-    draws = [counter_uniform(7, 3, 0), counter_uniform(7, 3, 1), counter_uniform(7, 4, 0)]
-    draws.append(counter_uniform(MASK, MASK, MASK - 1))
-    print("counter_uniform   ", hex_bits(draws))
+    draws = [(7, 3, 0), (7, 3, 1), (7, 4, 0), (MASK, MASK, MASK - 1)]
+    print("counter_bits      ", " ".join(f"0x{counter_bits(*draw):016X}" for draw in draws))
     sums = CounterRng("moments", 1).normal_sum(0, CHUNK).astype(np.float64)
     print(f"moments            mean {sums.mean():.3f} std {sums.std():.3f} of {CHUNK}")
 

@@ -1,210 +1,234 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/thread_pool.h"
-#include "cpu/sampling/sampling.h"
-#include "ops/sampling/sample.h"
-#include "tests/ops/guarded_tensor.h"
-
-#include <gtest/gtest.h>
-
-#include <array>
-#include <cmath>
-#include <limits>
+#include "tests/ops/sampling/sample_case.h"
 
 namespace lr::ops {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-struct Case {
-    GuardedTensor logits, temperature, seed, position, token, status;
-    GuardedTensor m_live{DType::kI32, {1}};
-    SampleArgs args;
-
-    Case(std::int64_t m, std::int64_t v)
-        : logits(DType::kF32, {m, v}, v + 3), temperature(DType::kF32, {m}), seed(DType::kI64, {m}),
-          position(DType::kI32, {m}), token(DType::kI32, {m}), status(DType::kI32, {m}) {
-        logits.fill("logits", 2.0);
-        for (std::int64_t i = 0; i < m; ++i) {
-            temperature.set(i, 0.0);
-            seed.set(i, 11.0);
-            position.set(i, static_cast<double>(i));
-        }
-        m_live.set(0, static_cast<double>(m));
-        args = {.logits = logits,
-                .temperature = temperature,
-                .seed = seed,
-                .position = position,
-                .m_live = m_live,
-                .token = token,
-                .status = status,
-                .vocab_limit = static_cast<std::int32_t>(v)};
-    }
-    void run(int threads = 1) {
-        ASSERT_TRUE(check(args).ok()) << check(args).message();
-        ThreadPool pool(threads);
-        cpu::sample(args, pool);
-        EXPECT_TRUE(token.guards_intact());
-        EXPECT_TRUE(status.guards_intact());
-    }
-};
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr std::int64_t kReleasedVocabulary = 248'320;
 
 TEST(Sample, TakesTheLargestLogitWhenGreedy) {
-    Case c(1, 6);
+    SampleCase c(1, 6);
     c.logits.set_all({0, -1, 5, 4.999, 2, -7});
     c.run();
-    EXPECT_EQ(c.token.at(0), 2);
+    EXPECT_EQ(c.id(0), 2);
     EXPECT_EQ(c.status.at(0), 0);
 }
 
 TEST(Sample, LetsTheLowestIdWinTies) {
-    Case c(3, 5);
+    SampleCase c(3, 5);
     c.logits.set_all({1, 3, 3, 3, 0, -2, -2, -2, -2, -2, -1, -1, -0.0, 0.0, -1});
     c.run();
-    EXPECT_EQ(c.token.at(0), 1);
-    EXPECT_EQ(c.token.at(1), 0);
-    EXPECT_EQ(c.token.at(2), 2); // -0 equals 0
+    EXPECT_EQ(c.id(0), 1);
+    EXPECT_EQ(c.id(1), 0);
+    EXPECT_EQ(c.id(2), 2); // -0 equals 0
+    c.set_rows(c.temperature, 1);
+    c.set_rows(c.top_k, 1);
+    c.run();
+    EXPECT_EQ(c.id(0), 1);
+    EXPECT_EQ(c.id(1), 0);
+    EXPECT_EQ(c.id(2), 2);
+}
+
+TEST(Sample, FindsTheLargestAtEveryPlaceOfALongRow) {
+    const std::int64_t vocab = 64 * 3 + 37;
+    SampleCase c(vocab, vocab);
+    c.set_all_logits(-3);
+    for (std::int64_t i = 0; i < vocab; ++i)
+        c.logits.set(i * vocab + i, -2);
+    c.run();
+    for (std::int64_t i = 0; i < vocab; ++i)
+        EXPECT_EQ(c.id(i), i);
 }
 
 TEST(Sample, CountsANegativeOrNaNTemperatureAsGreedy) {
-    Case c(2, 4);
+    SampleCase c(2, 4);
     c.logits.set_all({0, 0, 9, 0, 0, 8, 0, 0});
     c.temperature.set(0, -1.0);
     c.temperature.set(1, std::nan(""));
     c.run();
-    EXPECT_EQ(c.token.at(0), 2);
-    EXPECT_EQ(c.token.at(1), 1);
+    EXPECT_EQ(c.id(0), 2);
+    EXPECT_EQ(c.id(1), 1);
 }
 
 TEST(Sample, NeverReturnsAMaskedId) {
-    Case c(2, 6);
+    SampleCase c(2, 6);
     c.logits.set_all({0, 1, 0, 0, 99, std::nan(""), 0, 1, 0, 0, kInfinity, 99});
     c.args.vocab_limit = 4;
     c.temperature.set(1, 100.0);
     c.run();
-    EXPECT_EQ(c.token.at(0), 1);
+    EXPECT_EQ(c.id(0), 1);
     EXPECT_EQ(c.status.at(0), 0); // what lies beyond the limit is not looked at
-    EXPECT_LT(c.token.at(1), 4);
+    EXPECT_LT(c.id(1), 4);
     EXPECT_EQ(c.status.at(1), 0);
 }
 
+// In the whole blocks of 64 and in the rest; with every filter, whose steps meet the row first.
 TEST(Sample, FailsARowWithNonFiniteLogitsAlone) {
-    Case c(5, 4);
-    c.logits.set(0, std::nan(""));
-    c.logits.set(1 * 4 + 3, double{kInfinity});
-    c.logits.set(2 * 4 + 1, -double{kInfinity});
-    c.temperature.set(1, 1.0);
+    const std::int64_t vocab = 100;
+    SampleCase c(6, vocab);
+    c.logits.set(0 * vocab + 5, std::nan(""));
+    c.logits.set(1 * vocab + 99, kInfinity);
+    c.logits.set(2 * vocab + 63, -kInfinity);
+    c.logits.set(3 * vocab + 64, -std::nan(""));
+    for (std::int64_t i : {1, 2, 4}) {
+        c.temperature.set(i, 1.0);
+        c.top_p.set(i, 0.5);
+        c.top_k.set(i, i == 2 ? 3 : 0);
+        c.presence.set(i, 1);
+        c.count_slot.set(i, 0);
+    }
     c.run();
-    for (std::int64_t i = 0; i < 5; ++i) {
-        EXPECT_EQ(c.status.at(i), i < 3 ? 1 : 0) << i;
-        EXPECT_EQ(c.token.at(i) == -1, i < 3) << i;
+    for (std::int64_t i = 0; i < 6; ++i) {
+        EXPECT_EQ(c.status.at(i), i < 4 ? 1 : 0) << i;
+        EXPECT_EQ(c.id(i) == -1, i < 4) << i;
     }
 }
 
 TEST(Sample, GivesDeadRowsMinusOneWithoutReadingThem) {
-    Case c(4, 8);
+    SampleCase c(4, 8);
     c.m_live.set(0, 1);
-    c.logits.poison(1, 3);
-    c.temperature.poison(1, 3);
+    for (GuardedTensor* t : {&c.logits, &c.temperature, &c.top_k, &c.count_slot, &c.bias_range})
+        t->poison(1, 3);
     c.run(2);
-    EXPECT_GE(c.token.at(0), 0);
+    EXPECT_GE(c.id(0), 0);
     for (std::int64_t i = 1; i < 4; ++i) {
-        EXPECT_EQ(c.token.at(i), -1);
+        EXPECT_EQ(c.id(i), -1);
         EXPECT_EQ(c.status.at(i), 0);
     }
 }
 
-// The token whose interval of the running distribution, in double, holds the documented draw. The
-// draw lands within f32 error of an interval's edge too rarely to matter: such cases are skipped.
 TEST(Sample, DrawsByInverseDistributionFunction) {
     const std::int64_t rows = 300, vocab = 50;
-    Case c(rows, vocab);
+    SampleCase c(rows, vocab);
     for (std::int64_t i = 0; i < rows; ++i)
         c.temperature.set(i, 0.5 + 0.01 * static_cast<double>(i));
     c.run();
     int compared = 0;
     for (std::int64_t i = 0; i < rows; ++i) {
-        const double draw = numerics::counter_uniform(11, 0, static_cast<std::uint64_t>(i));
-        std::array<double, 50> sums{};
-        double total = 0;
-        for (std::int64_t j = 0; j < vocab; ++j) {
-            total += std::exp(c.logits.at(i * vocab + j) / c.temperature.at(i));
-            sums[static_cast<std::size_t>(j)] = total;
-        }
-        std::size_t expected = 0;
-        double margin = 1;
-        for (std::size_t j = 0; j < sums.size(); ++j) {
-            margin = std::min(margin, std::abs(sums[j] / total - draw));
-            expected += sums[j] / total <= draw ? 1 : 0;
-        }
-        if (margin < 1e-5)
-            continue;
-        ++compared;
-        EXPECT_EQ(c.token.at(i), static_cast<double>(expected)) << i;
+        std::vector<double> z;
+        for (std::int64_t j = 0; j < vocab; ++j)
+            z.push_back(c.logits.at(i * vocab + j));
+        const std::int64_t expected =
+            plain_draw(plain_distribution(z, c.temperature.at(i), 0, 1, 0), c.bits(i));
+        compared += expected >= 0;
+        EXPECT_TRUE(expected < 0 || c.id(i) == expected) << i;
     }
-    EXPECT_GT(compared, 290);
+    EXPECT_GT(compared, 295);
 }
 
-// 4096 equal logits: token k owns the draws in [k/4096, (k+1)/4096), its lower edge included.
-TEST(Sample, GivesTheLowerEdgeOfAnIntervalToItsToken) {
-    std::uint64_t position = 0;
-    const auto steps = [&position] { return numerics::counter_uniform(11, 0, position) * 4096; };
-    while (steps() != std::floor(steps()) || steps() < 1)
-        ++position;
-    Case c(1, 4096);
-    c.logits.set_all(std::vector<double>(4096, 0.5));
-    c.temperature.set(0, 0.7);
-    c.position.set(0, static_cast<double>(position));
+// Equal weights: id k of N owns the draws in [k/N, (k+1)/N), its lower edge included.
+TEST(Sample, SharesTheDrawsOfEqualLogitsOverTheReleasedVocabulary) {
+    const std::int64_t rows = 8;
+    SampleCase c(rows, kReleasedVocabulary);
+    c.set_all_logits(-1.25);
+    const auto shared_by = [&](std::int64_t count) {
+        c.run(2);
+        for (std::int64_t i = 0; i < rows; ++i)
+            EXPECT_EQ(c.id(i), static_cast<std::int64_t>(
+                                   numerics::below(c.bits(i), static_cast<std::uint64_t>(count))));
+    };
+    shared_by(1); // greedy
+    c.set_rows(c.temperature, 0.7);
+    shared_by(kReleasedVocabulary);
+    c.set_rows(c.min_p, 1);
+    shared_by(kReleasedVocabulary);
+    c.set_rows(c.top_p, 0.5);
+    shared_by(kReleasedVocabulary / 2);
+    c.set_rows(c.top_k, 1000);
+    shared_by(500);
+    c.set_rows(c.top_p, 1);
+    shared_by(1000);
+    c.set_rows(c.top_k, 100'000);
+    shared_by(100'000);
+}
+
+// All rows hold the same logits; what differs is seed, stream or position.
+TEST(Sample, DependsOnSeedStreamAndPositionNotOnTheRow) {
+    SampleCase c(8, 1000);
+    c.set_all_logits(0);
+    c.set_rows(c.temperature, 3);
+    c.set_rows(c.position, 17);
+    c.position.set(4, 18);
+    c.seed.set(5, 12);
+    c.stream.set(6, 1);
     c.run();
-    EXPECT_EQ(c.token.at(0), steps());
+    for (std::int64_t i : {1, 2, 3, 7})
+        EXPECT_EQ(c.id(i), c.id(0));
+    EXPECT_NE(c.id(4), c.id(0));
+    EXPECT_NE(c.id(5), c.id(0));
+    EXPECT_NE(c.id(6), c.id(0));
 }
 
-TEST(Sample, FollowsTheDistributionOverManyPositions) {
-    const std::int64_t draws = 4000;
-    Case c(draws, 3);
-    const std::array<double, 3> probability = {0.2, 0.5, 0.3};
-    for (std::int64_t i = 0; i < draws; ++i) {
-        c.temperature.set(i, 2.0);
-        for (std::int64_t j = 0; j < 3; ++j)
-            c.logits.set(i * 3 + j, 2.0 * std::log(probability[static_cast<std::size_t>(j)]));
-    }
-    c.run(2);
-    std::array<double, 3> seen{};
-    for (std::int64_t i = 0; i < draws; ++i)
-        seen[static_cast<std::size_t>(c.token.at(i))] += 1.0 / static_cast<double>(draws);
-    for (std::size_t j = 0; j < 3; ++j) // four standard deviations
-        EXPECT_NEAR(seen[j], probability[j], 4 * std::sqrt(0.25 / static_cast<double>(draws)));
+// A row alone and among 16, at every place, with padding, on one thread and on two.
+TEST(Sample, ARowsDrawDoesNotDependOnItsMates) {
+    const std::int64_t rows = 16, vocab = 500;
+    SampleCase all(rows, vocab);
+    const auto configure = [&](SampleCase& c, std::int64_t row, std::int64_t kind) {
+        c.temperature.set(row, 0.6 + 0.1 * static_cast<double>(kind));
+        c.top_k.set(row, kind % 3 == 0 ? 0 : static_cast<double>(kind * 7));
+        c.top_p.set(row, kind % 2 == 0 ? 1 : 0.9);
+        c.min_p.set(row, kind % 5 == 0 ? 0.01 : 0);
+        c.presence.set(row, kind % 4 == 0 ? 0.5 : 0);
+        c.count_slot.set(row, static_cast<double>(kind % 3));
+        c.seed.set(row, static_cast<double>(kind));
+        c.set_bias_range(row, kind % 4, 4);
+    };
+    const auto fill_shared = [&](SampleCase& c) {
+        for (std::int64_t j = 0; j < 4; ++j) {
+            c.bias_id.set(j, static_cast<double>(j * 100));
+            c.bias_value.set(j, static_cast<double>(j));
+        }
+        for (std::int64_t i = 0; i < c.counts.count(); i += 3)
+            c.counts.set(i, static_cast<double>(i % 5));
+    };
+    fill_shared(all);
+    for (std::int64_t i = 0; i < rows; ++i)
+        configure(all, i, i);
+    all.run(1);
+    const auto bytes = all.token.all_bytes();
+    all.run(2);
+    EXPECT_EQ(all.token.all_bytes(), bytes);
+    for (std::int64_t kind = 0; kind < rows; ++kind)
+        for (const auto& [size, row, live] :
+             std::vector<std::array<std::int64_t, 3>>{{1, 0, 1}, {5, 3, 4}, {5, 0, 1}}) {
+            SampleCase c(size, vocab);
+            fill_shared(c);
+            configure(c, row, kind);
+            for (std::int64_t j = 0; j < vocab; ++j)
+                c.logits.set(row * vocab + j, all.logits.at(kind * vocab + j));
+            c.position.set(row, all.position.at(kind));
+            c.m_live.set(0, static_cast<double>(live));
+            c.run();
+            EXPECT_EQ(c.id(row), all.id(kind)) << "kind " << kind << " of " << size;
+        }
 }
 
-TEST(Sample, DependsOnSeedAndPositionNotOnTheRow) {
-    Case c(6, 40);
-    for (std::int64_t i = 0; i < 6; ++i) {
-        c.temperature.set(i, 3.0);
-        c.position.set(i, 17.0);
-        for (std::int64_t j = 0; j < 40; ++j)
-            c.logits.set(i * 40 + j, 0.0);
-    }
-    c.position.set(4, 18.0);
-    c.seed.set(5, 12.0);
-    c.run();
-    for (std::int64_t i = 1; i < 4; ++i)
-        EXPECT_EQ(c.token.at(i), c.token.at(0));
-    EXPECT_NE(c.token.at(4), c.token.at(0));
-    EXPECT_NE(c.token.at(5), c.token.at(0));
-}
-
-TEST(Sample, SurvivesExtremeTemperatures) {
-    Case c(2, 3);
-    c.logits.set_all({1e30, -3e38, 9.9e29, 1e30, -3e38, 9.9e29});
+TEST(Sample, SurvivesExtremeLogitsAndTemperatures) {
+    SampleCase c(5, 3);
+    c.set_logit_rows({1e30, -3e38, 9.9e29});
     c.temperature.set(0, 1e-38);
-    c.temperature.set(1, double{kInfinity}); // all ids alike
+    c.temperature.set(1, kInfinity); // all ids alike, but for the one that is infinitely far
+    c.temperature.set(2, 1e6);
+    c.top_p.set(2, 0.5);
+    c.temperature.set(3, 1);
+    c.repetition.set(3, 100); // -3e38 * 100 stays finite
+    c.count_slot.set(3, 0);
+    c.counts.set_all({1, 1, 1, 0, 0, 0, 0, 0, 0});
+    c.logits.set(4 * 3 + 0, 3e38); // 6e38 apart
+    c.temperature.set(4, 1);
     c.run();
-    EXPECT_EQ(c.token.at(0), 0);
-    EXPECT_EQ(c.status.at(1), 0);
-    EXPECT_GE(c.token.at(1), 0);
+    EXPECT_EQ(c.id(0), 0);
+    EXPECT_GE(c.id(1), 0);
+    EXPECT_EQ(c.id(2), 0);
+    EXPECT_EQ(c.id(3), 0);
+    EXPECT_EQ(c.id(4), 0);
+    for (std::int64_t i = 0; i < 5; ++i)
+        EXPECT_EQ(c.status.at(i), 0) << i;
 }
 
 TEST(Sample, RefusesWrongArguments) {
-    Case c(2, 5);
+    SampleCase c(2, 5);
     SampleArgs args = c.args;
     args.vocab_limit = 6;
     EXPECT_EQ(check(args).message(), "sample: vocab_limit: expected a number in [1, V=5], got 6");
@@ -217,8 +241,24 @@ TEST(Sample, RefusesWrongArguments) {
     args.seed.dtype = DType::kI32;
     EXPECT_EQ(check(args).message(), "sample: seed: expected dtype i64, got i32");
     args = c.args;
+    args.counts.shape[1] = 6;
+    EXPECT_EQ(check(args).message(), "sample: counts dim 1: expected V=5, got 6");
+    args = c.args;
+    args.bias_value.shape[0] = 3;
+    EXPECT_EQ(check(args).message(), "sample: bias_value dim 0: expected NB=4, got 3");
+    args = c.args;
     args.status.shape[0] = 3;
     EXPECT_EQ(check(args).message(), "sample: status dim 0: expected m=2, got 3");
+    args = c.args;
+    args.logits.shape[1] = args.counts.shape[1] = (1 << 23) + 1;
+    EXPECT_EQ(check(args).message(), "sample: V: expected at most 8388608, got 8388609");
+}
+
+TEST(Sample, CostsOnePassOverTheLogits) {
+    SampleCase c(4, 1000, 300);
+    const Cost work = cost(c.args);
+    EXPECT_EQ(work.read_bytes, 4 * 1000 * 4 + 4 * (10 * 4 + 8 + 8) + 4);
+    EXPECT_EQ(work.write_bytes, 4 * 2 * 4);
 }
 
 } // namespace
