@@ -278,7 +278,8 @@ class Unescaper {
         else if (c >= '0' && c <= '7')
             append(octal());
         else if (c == 'N')
-            fail("the escape '\\N' is not supported");
+            throw TemplateError{Code::kUnsupported, "the escape '\\N' is not supported", false,
+                                begin_};
         else if (static_cast<unsigned char>(c) >= 0x80)
             foreign();
         else if (c != '\n')

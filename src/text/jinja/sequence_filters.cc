@@ -224,6 +224,7 @@ Value slice(Context& context, const Value& value, const Arguments& arguments) {
             part.push_back(fill);
         at = end;
         context.step();
+        context.arena.charge(sizeof(Value));
         slices.push_back(new_list(context, part));
     }
     return iterator_over(context, slices);

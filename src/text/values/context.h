@@ -14,8 +14,8 @@ namespace lr::text::jinja {
 
 // Generous for any real template, small enough that a hostile one ends within about a second.
 struct Limits {
-    std::size_t memory_bytes = std::size_t{256} << 20; // all values of a render, none freed before
-    std::size_t output_bytes = std::size_t{64} << 20;
+    std::size_t memory_bytes = std::size_t{128} << 20; // all values of a render, none freed before
+    std::size_t output_bytes = std::size_t{32} << 20;
     std::uint64_t steps = 20'000'000; // nodes evaluated, items drawn, kilobytes searched
     int depth = 1000;                 // nested evaluations: about 1 KiB of stack each
 };

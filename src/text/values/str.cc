@@ -55,7 +55,7 @@ const Mark* Str::first_mark() const {
 
 bool Str::any_outside() const {
     const Mark* mark = first_mark();
-    return mark != buffer_->marks + buffer_->mark_count && mark->begin < end_;
+    return !empty() && mark != buffer_->marks + buffer_->mark_count && mark->begin < end_;
 }
 
 Str borrow_str(Arena& arena, std::string_view text, bool outside) {

@@ -49,6 +49,8 @@ class Str {
     bool any_outside() const;
     // Calls f(begin, end) with every stretch from outside, in order, in bytes of this string.
     template <typename F> void for_each_outside(F f) const {
+        if (empty())
+            return;
         const Mark* last = buffer_->marks + buffer_->mark_count;
         for (const Mark* mark = first_mark(); mark != last && mark->begin < end_; ++mark)
             f(std::max(mark->begin, begin_) - begin_, std::min(mark->end, end_) - begin_);
