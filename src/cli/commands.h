@@ -18,6 +18,7 @@ using Action = std::function<Status()>;
 
 void add_run(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
+void add_tokenize(CLI::App& app, Action& action);
 void add_ppl(CLI::App& app, Action& action);
 void add_synth(CLI::App& app, Action& action);
 void add_devices(CLI::App& app, Action& action);

@@ -6,10 +6,10 @@
 #include "cli/logprob_line.h"
 #include "cli/npy.h"
 #include "cli/sampling_flags.h"
+#include "cli/text_input.h"
 #include "core/buffer.h"
 #include "core/clock.h"
 #include "core/log.h"
-#include "core/text_file.h"
 #include "cuda/device.h"
 #include "engine/engine.h"
 #include "model/open.h"
@@ -19,59 +19,22 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iostream>
-#include <iterator>
-#include <unistd.h>
 
 namespace lr::cli {
 namespace {
 
 struct RunOptions {
-    std::string model, prompt, file, ids, logits;
+    std::string model, ids, logits;
+    TextInput prompt;
     std::int64_t tokens = 128, context = 0;
     EngineFlags engine;
     SamplingFlags sampling;
     bool special = false, ignore_eos = false, quiet = false;
-    bool has_prompt = false, has_ids = false;
+    bool has_ids = false;
 };
-
-std::string read_all(std::istream& in) {
-    return {std::istreambuf_iterator<char>(in), {}};
-}
-
-Result<std::string> prompt_text(const RunOptions& options) {
-    if (options.has_prompt)
-        return options.prompt;
-    if (!options.file.empty())
-        return read_text_file(options.file);
-    if (isatty(STDIN_FILENO))
-        log_info("reading the prompt from the terminal; end it with Ctrl-D");
-    return read_all(std::cin);
-}
-
-Result<std::vector<std::int32_t>> parse_ids(const std::string& list) {
-    std::vector<std::int32_t> ids;
-    std::size_t begin = 0;
-    while (begin <= list.size()) {
-        const std::size_t end = std::min(list.find(',', begin), list.size());
-        const std::string item = list.substr(begin, end - begin);
-        std::int32_t value = -1;
-        const char* last = item.data() + item.size();
-        const auto [end_of_number, problem] = std::from_chars(item.data(), last, value);
-        if (problem != std::errc() || end_of_number != last || value < 0)
-            return fail(Code::kInvalidArgument,
-                        "--ids: expected numbers such as 1,2,3, got \"{}\" at item {}", item,
-                        ids.size() + 1);
-        ids.push_back(value);
-        begin = end + 1;
-    }
-    return ids;
-}
 
 // The CPU runs everything today; say once why a GPU that may be there is not used.
 void say_device(bool quiet) {
@@ -132,14 +95,14 @@ class Run {
 
     Status read_prompt() {
         if (options_.has_ids) {
-            LR_TRY_ASSIGN(prompt_, parse_ids(options_.ids));
+            LR_TRY_ASSIGN(prompt_, parse_ids(options_.ids, "--ids"));
             return {};
         }
         if (!tokenizer_)
             return fail(Code::kNotFound,
                         "{}/tokenizer.json: not found; give the prompt as token ids with --ids",
                         options_.model);
-        LR_TRY_ASSIGN(const std::string text, prompt_text(options_));
+        LR_TRY_ASSIGN(const std::string text, read_text_input(options_.prompt, "prompt"));
         LR_TRY_ASSIGN(prompt_, tokenizer_->encode(text, {.allow_special = options_.special}));
         if (prompt_.empty())
             return fail(Code::kInvalidArgument,
@@ -308,8 +271,8 @@ void add_run(CLI::App& app, Action& action) {
     CLI::App* run = app.add_subcommand("run", "Generate text from a prompt");
     run->add_option("MODEL", options->model, "Model folder: config.json, *.safetensors, tokenizer")
         ->required();
-    auto* prompt = run->add_option("-p,--prompt", options->prompt, "Prompt text");
-    auto* file = run->add_option("-f,--file", options->file, "Read the prompt from a file");
+    auto* prompt = run->add_option("-p,--prompt", options->prompt.text, "Prompt text");
+    auto* file = run->add_option("-f,--file", options->prompt.file, "Read the prompt from a file");
     auto* ids = run->add_option("--ids", options->ids, "Prompt as token ids: 1,2,3");
     prompt->excludes(file)->excludes(ids);
     file->excludes(ids);
@@ -331,7 +294,7 @@ void add_run(CLI::App& app, Action& action) {
     run->footer("Without -p, -f or --ids the prompt is read from standard input.\n"
                 "Example: liverow run models/tiny -p \"Once upon a time\" -n 100 --temp 0.8");
     run->callback([&action, options, prompt, ids] {
-        options->has_prompt = prompt->count() > 0;
+        options->prompt.has_text = prompt->count() > 0;
         options->has_ids = ids->count() > 0;
         action = [options] { return Run(*options).execute(); };
     });

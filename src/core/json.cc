@@ -160,11 +160,8 @@ const Json* Json::find(std::string_view key) const {
     return is_object() ? as_object().find(key) : nullptr;
 }
 
-namespace {
-
-void append_quoted(std::string& out, std::string_view text) {
-    out += '"';
-    for (char c : text) {
+void append_json_escaped(std::string& out, std::string_view utf8) {
+    for (char c : utf8) {
         switch (c) {
         case '"':
             out += "\\\"";
@@ -188,6 +185,13 @@ void append_quoted(std::string& out, std::string_view text) {
                 out += c;
         }
     }
+}
+
+namespace {
+
+void append_quoted(std::string& out, std::string_view text) {
+    out += '"';
+    append_json_escaped(out, text);
     out += '"';
 }
 

@@ -113,6 +113,8 @@ Result<Json> parse_json(std::string_view text, std::string_view where, JsonLimit
 // Doubles are written so that they read back equal and stay doubles.
 std::string to_json_string(const Json& value, int indent = -1);
 std::string json_quote(std::string_view utf8); // "\"...\"": escapes controls, quote, backslash
+// What json_quote puts between the quotes; parts of a text give the parts of its escaped form.
+void append_json_escaped(std::string& out, std::string_view utf8);
 // A short form for messages: "abc", 3, null, "an array of 5", "an object of 2 members".
 std::string json_excerpt(const Json& value);
 

@@ -125,7 +125,7 @@ TEXTS = [
 ]
 
 
-def train():
+def train(texts, vocab_size):
     tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -139,13 +139,13 @@ def train():
     tokenizer.post_processor = processors.ByteLevel(**off)
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
-        vocab_size=850, min_frequency=1, initial_alphabet=alphabet, show_progress=False
+        vocab_size=vocab_size, min_frequency=1, initial_alphabet=alphabet, show_progress=False
     )
-    tokenizer.train_from_iterator([TRAINING], trainer)
+    tokenizer.train_from_iterator(texts, trainer)
     # Tokens that no merges lead to: ids of ordinary text only with ignore_merges.
     file = json.loads(tokenizer.to_str())
     for token in ("\u0120zebra", "zebra"):
-        file["model"]["vocab"][token] = len(file["model"]["vocab"])
+        file["model"]["vocab"].setdefault(token, len(file["model"]["vocab"]))
     tokenizer = Tokenizer.from_str(json.dumps(file))
     for token in ADDED:
         (tokenizer.add_special_tokens if token.special else tokenizer.add_tokens)([token])
@@ -191,7 +191,7 @@ def decode_vectors(tokenizer):
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    tokenizer = train()
+    tokenizer = train([TRAINING], 850)
     (folder / "tokenizer.json").write_text(tokenizer.to_str(), encoding="utf-8")
     vectors = {
         "encode": encode_vectors(tokenizer),

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// liverow tokenize: text to token ids and back.
+#include "cli/commands.h"
+#include "cli/text_input.h"
+#include "core/clock.h"
+#include "core/json.h"
+#include "core/log.h"
+#include "text/tokenizer.h"
+#include "text/unicode.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/ranges.h>
+
+#include <cstdio>
+#include <memory>
+
+namespace lr::cli {
+namespace {
+
+using text::Tokenizer;
+using Ids = std::vector<std::int32_t>;
+
+struct Options {
+    std::string model, decode;
+    TextInput input;
+    bool special = false, ids = false, json = false, count = false, batch = false;
+    bool has_decode = false;
+};
+
+// A token's bytes for a terminal: a quoted string in which bytes of broken characters are \xNN and
+// control characters are escapes.
+std::string shown(std::string_view bytes) {
+    std::string out = "\"";
+    while (!bytes.empty()) {
+        const text::Utf8Step step = text::step_utf8(bytes);
+        const auto length = static_cast<std::size_t>(step.length);
+        if (step.kind != text::Utf8Step::Kind::kCharacter)
+            for (char c : bytes.substr(0, length))
+                out += fmt::format("\\x{:02X}", static_cast<unsigned char>(c));
+        else if (step.code_point >= 0x7F && step.code_point < 0xA0)
+            out += fmt::format("\\u{:04x}", static_cast<unsigned>(step.code_point));
+        else
+            append_json_escaped(out, bytes.substr(0, length));
+        bytes.remove_prefix(length);
+    }
+    return out + '"';
+}
+
+class Kinds {
+  public:
+    explicit Kinds(const Tokenizer& tokenizer)
+        : added_(static_cast<std::size_t>(tokenizer.vocab_size())), tokenizer_(tokenizer) {
+        for (const text::AddedToken& token : tokenizer.added_tokens())
+            added_[static_cast<std::size_t>(token.id)] = true;
+    }
+    std::string_view operator()(std::int32_t id) const {
+        if (tokenizer_.is_special(id))
+            return "control";
+        return added_[static_cast<std::size_t>(id)] ? "added" : "";
+    }
+
+  private:
+    std::vector<bool> added_;
+    const Tokenizer& tokenizer_;
+};
+
+void print_table(const Tokenizer& tokenizer, const Ids& ids, std::size_t bytes) {
+    const Kinds kind_of(tokenizer);
+    fmt::print("{:>6}  {:>7}  {:<7}  {}\n", "place", "id", "kind", "text");
+    for (std::size_t i = 0; i < ids.size(); ++i)
+        fmt::print("{:>6}  {:>7}  {:<7}  {}\n", i, ids[i], kind_of(ids[i]),
+                   shown(tokenizer.token_bytes(ids[i])));
+    fmt::print("{} tokens, {} bytes", ids.size(), bytes);
+    if (!ids.empty())
+        fmt::print(", {:.2f} bytes a token",
+                   static_cast<double>(bytes) / static_cast<double>(ids.size()));
+    fmt::print("\n");
+}
+
+Json json_of(const Ids& ids) {
+    JsonArray array;
+    for (std::int32_t id : ids)
+        array.emplace_back(std::int64_t{id});
+    return Json(std::move(array));
+}
+
+void print_json(const Tokenizer& tokenizer, const Ids& ids, std::size_t bytes) {
+    JsonArray pieces;
+    for (std::int32_t id : ids) {
+        JsonArray values;
+        for (char c : tokenizer.token_bytes(id))
+            values.emplace_back(int{static_cast<unsigned char>(c)});
+        pieces.push_back(
+            Json::object({{"id", Json(std::int64_t{id})},
+                          {"text", Json(text::replace_invalid_utf8(tokenizer.token_bytes(id)))},
+                          {"bytes", Json(std::move(values))},
+                          {"special", Json(tokenizer.is_special(id))}}));
+    }
+    fmt::print("{}\n",
+               to_json_string(Json::object({{"count", Json(static_cast<std::int64_t>(ids.size()))},
+                                            {"bytes", Json(static_cast<std::int64_t>(bytes))},
+                                            {"ids", json_of(ids)},
+                                            {"tokens", Json(std::move(pieces))}})));
+}
+
+Status check_ids(const Tokenizer& tokenizer, const Ids& ids, std::string_view where) {
+    for (std::size_t i = 0; i < ids.size(); ++i)
+        if (ids[i] < 0 || ids[i] >= tokenizer.vocab_size())
+            return fail(Code::kInvalidArgument, "{}: token {}: expected an id in 0..{}, got {}",
+                        where, i, tokenizer.vocab_size() - 1, ids[i]);
+    return {};
+}
+
+// Lines of JSON: a string is encoded to an array of ids, an array of ids decoded to a string.
+class Batch {
+  public:
+    Batch(const Tokenizer& tokenizer, bool special) : tokenizer_(tokenizer), special_(special) {}
+
+    Status run(std::string_view lines) {
+        for (std::size_t begin = 0; begin < lines.size();) {
+            const std::size_t end = std::min(lines.find('\n', begin), lines.size());
+            LR_TRY(run_line(lines.substr(begin, end - begin)));
+            begin = end + 1;
+        }
+        log_info("{} lines, {} bytes, {} tokens, {:.3f} s, {:.1f} MB/s", line_, bytes_, tokens_,
+                 seconds_, seconds_ > 0 ? static_cast<double>(bytes_) / 1e6 / seconds_ : 0.0);
+        return {};
+    }
+
+  private:
+    Status run_line(std::string_view line) {
+        const std::string where = fmt::format("line {}", ++line_);
+        LR_TRY_ASSIGN(const Json value,
+                      parse_json(line, where, {.error_code = Code::kInvalidArgument}));
+        const double start = monotonic_seconds();
+        Result<std::string> answer =
+            value.is_string() ? encode(value.as_string(), where) : decode(value, where);
+        if (!answer)
+            return fail(answer.error());
+        seconds_ += monotonic_seconds() - start;
+        fmt::print("{}\n", *answer);
+        return {};
+    }
+
+    Result<std::string> encode(const std::string& text, std::string_view where) {
+        const Result<Ids> ids = tokenizer_.encode(text, {.allow_special = special_});
+        if (!ids)
+            return fail(ids.error().code(), "{}: {}", where, ids.error().message());
+        count(text.size(), ids->size());
+        return fmt::format("[{}]", fmt::join(*ids, ","));
+    }
+
+    Result<std::string> decode(const Json& value, const std::string& where) {
+        const JsonCursor cursor(where, value, Code::kInvalidArgument);
+        if (!value.is_array())
+            return cursor.fail_expected("a string or an array of ids");
+        Ids ids;
+        LR_TRY_ASSIGN(const std::vector<JsonCursor> items, cursor.read_array());
+        for (const JsonCursor& item : items) {
+            LR_TRY_ASSIGN(const std::int64_t id, item.read_int(0, tokenizer_.vocab_size() - 1));
+            ids.push_back(static_cast<std::int32_t>(id));
+        }
+        const std::string text = tokenizer_.decode(ids, !special_);
+        count(text.size(), ids.size());
+        return json_quote(text);
+    }
+
+    void count(std::size_t bytes, std::size_t tokens) {
+        bytes_ += bytes;
+        tokens_ += tokens;
+    }
+
+    const Tokenizer& tokenizer_;
+    bool special_;
+    std::size_t line_ = 0, bytes_ = 0, tokens_ = 0;
+    double seconds_ = 0;
+};
+
+Status tokenize(const Options& options) {
+    LR_TRY_ASSIGN(const Tokenizer tokenizer, Tokenizer::load(options.model));
+    if (options.has_decode) {
+        LR_TRY_ASSIGN(const Ids ids, parse_ids(options.decode, "--decode"));
+        LR_TRY(check_ids(tokenizer, ids, "--decode"));
+        fmt::print("{}\n", tokenizer.decode(ids, !options.special));
+        return {};
+    }
+    LR_TRY_ASSIGN(const std::string text, read_text_input(options.input, "text"));
+    if (options.batch)
+        return Batch(tokenizer, options.special).run(text);
+    LR_TRY_ASSIGN(const Ids ids, tokenizer.encode(text, {.allow_special = options.special}));
+    if (options.ids)
+        fmt::print("{}\n", fmt::join(ids, ","));
+    else if (options.count)
+        fmt::print("{}\n", ids.size());
+    else if (options.json)
+        print_json(tokenizer, ids, text.size());
+    else
+        print_table(tokenizer, ids, text.size());
+    return {};
+}
+
+} // namespace
+
+void add_tokenize(CLI::App& app, Action& action) {
+    auto options = std::make_shared<Options>();
+    CLI::App* command =
+        app.add_subcommand("tokenize", "Turn text into token ids, or ids into text");
+    command->add_option("MODEL", options->model, "Model folder, or a tokenizer.json")->required();
+    auto* text = command->add_option("-p,--prompt", options->input.text, "The text");
+    auto* file = command->add_option("-f,--file", options->input.file, "Read the text from a file");
+    auto* decode = command->add_option("--decode", options->decode, "Ids to turn into text: 1,2,3");
+    text->excludes(file)->excludes(decode);
+    file->excludes(decode);
+    command->add_flag("--special", options->special,
+                      "Read control tokens such as <|im_start|> in the text; show them in decoded "
+                      "text");
+    auto* ids = command->add_flag("--ids", options->ids, "Print the ids alone: 1,2,3");
+    auto* count = command->add_flag("--count", options->count, "Print the number of tokens alone");
+    auto* json = command->add_flag("--json", options->json, "Print one JSON object");
+    auto* batch = command->add_flag("--batch", options->batch,
+                                    "Read a JSON value a line: a string is answered by its ids, "
+                                    "an array of ids by its text");
+    ids->excludes(count)->excludes(json)->excludes(batch)->excludes(decode);
+    count->excludes(json)->excludes(batch)->excludes(decode);
+    json->excludes(batch)->excludes(decode);
+    batch->excludes(decode)->excludes(text);
+    command->footer("Without -p, -f or --decode the text is read from standard input.\n"
+                    "Example: liverow tokenize models/tiny -p \"Once upon a time\"");
+    command->callback([&action, options, text, decode] {
+        options->input.has_text = text->count() > 0;
+        options->has_decode = decode->count() > 0;
+        action = [options] { return tokenize(*options); };
+    });
+}
+
+} // namespace lr::cli
