@@ -12,12 +12,14 @@
 // number too large for a double is an error.
 #pragma once
 
+#include "core/function_ref.h"
 #include "core/status.h"
 
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -109,6 +111,16 @@ struct JsonLimits {
 // bytes from 1.
 Result<Json> parse_json(std::string_view text, std::string_view where, JsonLimits limits = {});
 
+// A large object or array, named by the keys that lead to it from the root. Its entries are handed
+// out one by one as they are read, and in the document it is empty. Whoever takes the members of an
+// object must see to it that no key comes twice.
+struct JsonPart {
+    std::vector<std::string_view> path;
+    FunctionRef<void(std::string_view key, const Json& value)> take; // key "": of an array
+};
+Result<Json> parse_json(std::string_view text, std::string_view where,
+                        std::span<const JsonPart> parts, JsonLimits limits = {});
+
 // indent < 0: one line, no spaces. Else one member or element a line, that many spaces a level.
 // Doubles are written so that they read back equal and stay doubles.
 std::string to_json_string(const Json& value, int indent = -1);
@@ -125,6 +137,11 @@ class JsonCursor {
   public:
     JsonCursor(std::string where, const Json& value, Code error_code = Code::kInvalidFile)
         : where_(std::move(where)), value_(&value), error_code_(error_code) {}
+    // For a value that was taken out of its document (JsonPart).
+    JsonCursor(std::string where, std::string path, const Json& value,
+               Code error_code = Code::kInvalidFile)
+        : where_(std::move(where)), path_(std::move(path)), value_(&value),
+          error_code_(error_code) {}
 
     const Json& value() const { return *value_; }
     const std::string& where() const { return where_; }

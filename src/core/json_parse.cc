@@ -24,13 +24,17 @@ class Builder {
     static constexpr std::size_t max_string_size = static_cast<std::size_t>(-1);
     static constexpr std::size_t max_key_size = static_cast<std::size_t>(-1);
 
+    explicit Builder(std::span<const JsonPart> parts) : parts_(parts) {}
+
     std::string refusal;
     Json root;
 
     bool on_document_begin(BoostError&) { return true; }
     bool on_document_end(BoostError&) { return true; }
     bool on_array_begin(BoostError&) {
+        const JsonPart* part = part_here();
         open_.emplace_back();
+        open_.back().part = part;
         return true;
     }
     bool on_array_end(std::size_t, BoostError&) {
@@ -39,11 +43,15 @@ class Builder {
         return add(std::move(array));
     }
     bool on_object_begin(BoostError&) {
+        const JsonPart* part = part_here();
         open_.emplace_back();
+        open_.back().part = part;
         open_.back().is_object = true;
         return true;
     }
     bool on_object_end(std::size_t, BoostError& error) {
+        if (open_.back().part)
+            open_.back().members.clear();
         Result<JsonObject> object = JsonObject::from_members(std::move(open_.back().members));
         open_.pop_back();
         if (!object)
@@ -61,6 +69,8 @@ class Builder {
         return on_string_part(part, n, error);
     }
     bool on_key(bj::string_view part, std::size_t, BoostError&) {
+        if (open_.back().part)
+            open_.back().members.clear();
         open_.back().members.push_back({take_text(part), Json()});
         return true;
     }
@@ -94,19 +104,43 @@ class Builder {
     bool on_comment(bj::string_view, BoostError&) { return true; }
 
   private:
-    struct Open { // an array or object whose end has not been seen
+    struct Open {                       // an array or object whose end has not been seen
+        const JsonPart* part = nullptr; // whoever takes the entries
         bool is_object = false;
         JsonArray array;
-        std::vector<JsonMember> members;
+        std::vector<JsonMember> members; // of a part: the key just read
     };
+
+    // The part that a container which begins here is, if it is one.
+    const JsonPart* part_here() const {
+        for (const JsonPart& part : parts_) {
+            bool here = part.path.size() == open_.size();
+            for (std::size_t i = 0; here && i < open_.size(); ++i)
+                here = open_[i].is_object && open_[i].members.back().key == part.path[i];
+            if (here)
+                return &part;
+        }
+        return nullptr;
+    }
+
+    // Most arrays of a large file are pairs.
+    static void push(JsonArray& array, Json value) {
+        if (array.empty())
+            array.reserve(2);
+        array.push_back(std::move(value));
+    }
 
     bool add(Json value) {
         if (open_.empty())
             root = std::move(value);
+        else if (open_.back().part)
+            open_.back().part->take(
+                open_.back().is_object ? std::string_view(open_.back().members.back().key) : "",
+                value);
         else if (open_.back().is_object)
             open_.back().members.back().value = std::move(value);
         else
-            open_.back().array.push_back(std::move(value));
+            push(open_.back().array, std::move(value));
         return true;
     }
 
@@ -123,6 +157,7 @@ class Builder {
         return false;
     }
 
+    std::span<const JsonPart> parts_;
     std::vector<Open> open_;
     std::string text_; // parts of the string or number being read
 };
@@ -174,9 +209,14 @@ std::string expected_words(const BoostError& error, int max_depth) {
 } // namespace
 
 Result<Json> parse_json(std::string_view text, std::string_view where, JsonLimits limits) {
+    return parse_json(text, where, std::span<const JsonPart>(), limits);
+}
+
+Result<Json> parse_json(std::string_view text, std::string_view where,
+                        std::span<const JsonPart> parts, JsonLimits limits) {
     bj::parse_options options;
     options.max_depth = static_cast<std::size_t>(limits.max_depth);
-    bj::basic_parser<Builder> parser(options);
+    bj::basic_parser<Builder> parser(options, parts);
     BoostError error;
     const std::size_t used = parser.write_some(false, text.data(), text.size(), error);
     if (!error && used < text.size())

@@ -87,17 +87,20 @@ int AddedTokenMatcher::longest_at(std::string_view text, std::size_t begin) cons
     return longest;
 }
 
-std::vector<AddedTokenMatcher::Piece>
-AddedTokenMatcher::split(std::string_view text, bool allow_special, bool allow_ordinary) const {
+struct AddedTokenMatcher::Splitting {
+    std::string_view text;
+    bool allow_special, allow_ordinary;
     std::vector<Piece> pieces;
     std::size_t text_begin = 0; // of the text not yet in a piece
-    std::size_t at = 0;
-    while (at < text.size()) {
-        if (!begins_token_[static_cast<unsigned char>(text[at])]) {
-            ++at;
-            continue;
-        }
-        const int found = longest_at(text, at);
+};
+
+// The tokens between two ranges from outside.
+void AddedTokenMatcher::split_stretch(ByteRange stretch, Splitting& s) const {
+    const std::string_view upto = s.text.substr(0, stretch.end);
+    std::size_t at = stretch.begin;
+    while (at < stretch.end) {
+        const int found =
+            begins_token_[static_cast<unsigned char>(upto[at])] ? longest_at(upto, at) : -1;
         if (found < 0) {
             ++at;
             continue;
@@ -106,21 +109,33 @@ AddedTokenMatcher::split(std::string_view text, bool allow_special, bool allow_o
         std::size_t begin = at;
         std::size_t end = at + token.content.size();
         at = end; // a match that is not taken still keeps others from beginning inside it
-        if (!(token.special ? allow_special : allow_ordinary) ||
-            (token.single_word && !stands_alone(text, begin, end)))
+        if (!(token.special ? s.allow_special : s.allow_ordinary) ||
+            (token.single_word && !stands_alone(s.text, begin, end)))
             continue;
         if (token.lstrip)
-            begin = std::max(white_space_begin(text, begin), text_begin);
+            begin = std::max({white_space_begin(upto, begin), s.text_begin, stretch.begin});
         if (token.rstrip)
-            end = white_space_end(text, end);
-        if (text_begin < begin)
-            pieces.push_back({-1, text_begin, begin});
-        pieces.push_back({token.id, begin, end});
-        text_begin = end;
+            end = white_space_end(upto, end);
+        if (s.text_begin < begin)
+            s.pieces.push_back({-1, s.text_begin, begin});
+        s.pieces.push_back({token.id, begin, end});
+        s.text_begin = end;
     }
-    if (text_begin < text.size())
-        pieces.push_back({-1, text_begin, text.size()});
-    return pieces;
+}
+
+std::vector<AddedTokenMatcher::Piece>
+AddedTokenMatcher::split(std::string_view text, bool allow_special, bool allow_ordinary,
+                         std::span<const ByteRange> outside) const {
+    Splitting splitting{text, allow_special, allow_ordinary, {}};
+    std::size_t begin = 0;
+    for (const ByteRange& range : outside) {
+        split_stretch({begin, range.begin}, splitting);
+        begin = range.end;
+    }
+    split_stretch({begin, text.size()}, splitting);
+    if (splitting.text_begin < text.size())
+        splitting.pieces.push_back({-1, splitting.text_begin, text.size()});
+    return std::move(splitting.pieces);
 }
 
 } // namespace lr::text

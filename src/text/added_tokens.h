@@ -4,8 +4,11 @@
 // words: control tokens like <|im_end|> (special) and others like <think> (not special).
 #pragma once
 
+#include "text/marked_text.h"
+
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,8 +39,11 @@ class AddedTokenMatcher {
     explicit AddedTokenMatcher(std::vector<AddedToken> tokens);
 
     // The text in pieces, empty ones left out. A match of a special token stays text unless
-    // allow_special, one of another token unless allow_ordinary.
-    std::vector<Piece> split(std::string_view text, bool allow_special, bool allow_ordinary) const;
+    // allow_special, one of another token unless allow_ordinary. No token has a byte of the ranges
+    // `outside` (as in MarkedText) in it: tokens are looked for between them, as if they were ends
+    // of the text, but for single_word, which looks at the character that is really there.
+    std::vector<Piece> split(std::string_view text, bool allow_special, bool allow_ordinary,
+                             std::span<const ByteRange> outside = {}) const;
 
   private:
     struct Node {
@@ -47,6 +53,8 @@ class AddedTokenMatcher {
     int child(int node, unsigned char byte) const; // -1: none
     // The longest token that begins at `begin`, -1 if none does.
     int longest_at(std::string_view text, std::size_t begin) const;
+    struct Splitting; // one call of split()
+    void split_stretch(ByteRange stretch, Splitting& splitting) const;
 
     std::vector<AddedToken> tokens_;
     std::vector<Node> trie_;

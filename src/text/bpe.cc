@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <utility>
 
 namespace lr::text {
 
@@ -25,10 +26,37 @@ std::size_t hash_pair(std::uint64_t pair) {
 
 } // namespace
 
-BytePairEncoder::BytePairEncoder(Vocabulary vocabulary, const std::vector<MergeRule>& merges,
-                                 bool ignore_merges)
-    : vocabulary_(std::move(vocabulary)), ignore_merges_(ignore_merges),
-      slots_(std::bit_ceil(2 * merges.size() + 1), Slot{0, kNone, -1}),
+MergeTable::MergeTable(std::size_t most_rules)
+    : slots_(std::bit_ceil(2 * most_rules + 1), Rule{0, kFree, -1}) {}
+
+std::size_t MergeTable::slot_of(std::uint64_t pair) const {
+    std::size_t slot = hash_pair(pair) & (slots_.size() - 1);
+    while (slots_[slot].rank != kFree && slots_[slot].pair != pair)
+        slot = (slot + 1) & (slots_.size() - 1);
+    return slot;
+}
+
+bool MergeTable::add(const MergeRule& rule) {
+    LR_CHECK_LT(rules_, slots_.size() / 2);
+    const std::uint64_t pair = pair_key(rule.left, rule.right);
+    Rule& slot = slots_[slot_of(pair)];
+    if (slot.rank != kFree)
+        return false;
+    slot = {pair, rules_++, rule.result};
+    return true;
+}
+
+void MergeTable::prefetch(std::int32_t left, std::int32_t right) const {
+    __builtin_prefetch(&slots_[hash_pair(pair_key(left, right)) & (slots_.size() - 1)]);
+}
+
+const MergeTable::Rule* MergeTable::find(std::int32_t left, std::int32_t right) const {
+    const Rule& slot = slots_[slot_of(pair_key(left, right))];
+    return slot.rank == kFree ? nullptr : &slot;
+}
+
+BytePairEncoder::BytePairEncoder(Vocabulary vocabulary, MergeTable merges, bool ignore_merges)
+    : vocabulary_(std::move(vocabulary)), ignore_merges_(ignore_merges), merges_(std::move(merges)),
       whole_(new std::atomic<Whole>[static_cast<std::size_t>(vocabulary_.size())]) {
     for (int byte = 0; byte < 256; ++byte) {
         const char c = static_cast<char>(byte);
@@ -37,23 +65,6 @@ BytePairEncoder::BytePairEncoder(Vocabulary vocabulary, const std::vector<MergeR
     }
     for (std::int32_t id = 0; id < vocabulary_.size(); ++id)
         whole_[static_cast<std::size_t>(id)].store(Whole::kUnknown, std::memory_order_relaxed);
-    for (std::size_t rank = 0; rank < merges.size(); ++rank) {
-        const std::uint64_t pair = pair_key(merges[rank].left, merges[rank].right);
-        std::size_t slot = hash_pair(pair) & (slots_.size() - 1);
-        while (slots_[slot].rank != kNone)
-            slot = (slot + 1) & (slots_.size() - 1);
-        slots_[slot] = {pair, static_cast<std::uint32_t>(rank), merges[rank].result};
-    }
-}
-
-const BytePairEncoder::Slot* BytePairEncoder::find_rule(std::int32_t left,
-                                                        std::int32_t right) const {
-    const std::uint64_t pair = pair_key(left, right);
-    std::size_t slot = hash_pair(pair) & (slots_.size() - 1);
-    for (; slots_[slot].rank != kNone; slot = (slot + 1) & (slots_.size() - 1))
-        if (slots_[slot].pair == pair)
-            return &slots_[slot];
-    return nullptr;
 }
 
 void BytePairEncoder::encode(std::string_view word, std::uint64_t hash, Scratch& scratch,
@@ -79,7 +90,7 @@ void BytePairEncoder::rank_pair(Scratch& scratch, std::uint32_t symbol) const {
     left.rank = kNone;
     if (left.right == kNone)
         return;
-    const Slot* rule = find_rule(left.id, scratch.symbols[left.right].id);
+    const MergeTable::Rule* rule = merges_.find(left.id, scratch.symbols[left.right].id);
     if (rule == nullptr)
         return;
     left.rank = rule->rank;
@@ -117,7 +128,7 @@ void BytePairEncoder::merge(std::string_view word, Scratch& scratch,
         if (left.id < 0 || left.rank != rank)
             continue;
         Scratch::Symbol& right = symbols[left.right];
-        left.id = find_rule(left.id, right.id)->result;
+        left.id = merges_.find(left.id, right.id)->result;
         right.id = -1;
         left.right = right.right;
         if (left.right != kNone)

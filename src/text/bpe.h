@@ -22,6 +22,32 @@ struct MergeRule {
     std::int32_t result;      // id of the token with the bytes of both
 };
 
+// The rules by their pairs. Open addressing with linear probing, at most half full.
+class MergeTable {
+  public:
+    struct Rule {
+        std::uint64_t pair; // left << 32 | right
+        std::uint32_t rank; // kFree: an unused slot
+        std::int32_t result;
+    };
+    static constexpr std::uint32_t kFree = 0xFFFFFFFFu;
+
+    explicit MergeTable(std::size_t most_rules = 0);
+
+    // The rule that ranks behind all before it; false if its pair has one already.
+    bool add(const MergeRule& rule);
+    // Brings what add() and find() will read into the cache.
+    void prefetch(std::int32_t left, std::int32_t right) const;
+    // nullptr: none
+    const Rule* find(std::int32_t left, std::int32_t right) const;
+
+  private:
+    std::size_t slot_of(std::uint64_t pair) const; // its own or the free one where it belongs
+
+    std::vector<Rule> slots_; // a power of two
+    std::uint32_t rules_ = 0;
+};
+
 class BytePairEncoder {
   public:
     // Room for one word, to be reused from word to word by one thread.
@@ -36,10 +62,9 @@ class BytePairEncoder {
         std::vector<std::uint64_t> queue; // rank << 32 | symbol, a heap with the least on top
     };
 
-    // `merges` in order of rank, each (left, right) once; every byte is a searchable token of the
-    // vocabulary. ignore_merges: a word that is a token is that token, whatever the rules say.
-    BytePairEncoder(Vocabulary vocabulary, const std::vector<MergeRule>& merges,
-                    bool ignore_merges);
+    // Every byte is a searchable token of the vocabulary. ignore_merges: a word that is a token is
+    // that token, whatever the rules say.
+    BytePairEncoder(Vocabulary vocabulary, MergeTable merges, bool ignore_merges);
 
     const Vocabulary& vocabulary() const { return vocabulary_; }
 
@@ -49,23 +74,17 @@ class BytePairEncoder {
                 std::vector<std::int32_t>& ids) const;
 
   private:
-    struct Slot {           // open addressing with linear probing, at most half full
-        std::uint64_t pair; // left << 32 | right
-        std::uint32_t rank; // kNone: free
-        std::int32_t result;
-    };
     // Whether the rules make of a token's bytes that one token. Found out on first use: a race
     // writes the same answer twice.
     enum class Whole : std::uint8_t { kUnknown, kYes, kNo };
 
-    const Slot* find_rule(std::int32_t left, std::int32_t right) const;
     void merge(std::string_view word, Scratch& scratch, std::vector<std::int32_t>& ids) const;
     void rank_pair(Scratch& scratch, std::uint32_t symbol) const;
 
     Vocabulary vocabulary_;
     bool ignore_merges_;
     std::array<std::int32_t, 256> byte_ids_{};
-    std::vector<Slot> slots_;                     // a power of two
+    MergeTable merges_;
     std::unique_ptr<std::atomic<Whole>[]> whole_; // [vocabulary size]
 };
 

@@ -37,17 +37,22 @@ constexpr Alphabet kAlphabet = make_alphabet();
 
 } // namespace
 
-std::optional<std::string> bytes_of_token(std::string_view token) {
-    std::string bytes;
-    bytes.reserve(token.size());
-    while (!token.empty()) {
-        const Utf8Step step = step_utf8(token);
-        if (step.code_point >= kAlphabet.byte.size() || kAlphabet.byte[step.code_point] < 0)
-            return std::nullopt;
-        bytes += static_cast<char>(kAlphabet.byte[step.code_point]);
-        token.remove_prefix(static_cast<std::size_t>(step.length));
+bool append_bytes_of_token(std::string& out, std::string_view token) {
+    const std::size_t before = out.size();
+    for (std::size_t at = 0; at < token.size(); ++at) {
+        char32_t character = static_cast<unsigned char>(token[at]);
+        // The alphabet's characters have one byte or two: C2 to C5 lead U+0080 to U+017F.
+        if (character >= 0xC2 && character <= 0xC5)
+            character = (character & 0x1F) << 6 | (static_cast<unsigned char>(token[++at]) & 0x3Fu);
+        else if (character >= 0x80)
+            character = kFirstStandIn + kStandIns;
+        if (character >= kAlphabet.byte.size() || kAlphabet.byte[character] < 0) {
+            out.resize(before);
+            return false;
+        }
+        out += static_cast<char>(kAlphabet.byte[character]);
     }
-    return bytes;
+    return true;
 }
 
 std::string token_of_bytes(std::string_view bytes) {

@@ -5,15 +5,14 @@
 // the other 68 bytes, in order, for U+0100, U+0101, ... (a space is U+0120).
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 
 namespace lr::text {
 
-// The bytes that a token of a vocabulary stands for; nullopt when it has a character that is not in
-// the alphabet. `token` is valid UTF-8.
-std::optional<std::string> bytes_of_token(std::string_view token);
+// Appends the bytes that a token of a vocabulary stands for; false, and nothing appended, when it
+// has a character that is not in the alphabet. `token` is valid UTF-8.
+bool append_bytes_of_token(std::string& out, std::string_view token);
 
 // The inverse, for messages and for writing vocabularies.
 std::string token_of_bytes(std::string_view bytes);

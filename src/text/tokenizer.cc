@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/tokenizer.h"
 
+#include "core/check.h"
 #include "core/text_file.h"
 #include "text/unicode.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <deque>
 
@@ -49,6 +51,17 @@ class SeenWords {
     std::vector<Seen> slots_; // kSlots or none
 };
 
+// The parts of the ranges in [begin, end), counted from there.
+std::vector<ByteRange> ranges_within(std::span<const ByteRange> ranges, std::size_t begin,
+                                     std::size_t end) {
+    std::vector<ByteRange> within;
+    auto at = std::partition_point(ranges.begin(), ranges.end(),
+                                   [&](const ByteRange& range) { return range.end <= begin; });
+    for (; at != ranges.end() && at->begin < end; ++at)
+        within.push_back({std::max(at->begin, begin) - begin, std::min(at->end, end) - begin});
+    return within;
+}
+
 } // namespace
 
 // The state of one encode().
@@ -62,7 +75,7 @@ struct Tokenizer::Call {
 };
 
 Tokenizer::Tokenizer(TokenizerFile file)
-    : bpe_(std::move(file.vocabulary), file.merges, file.ignore_merges), nfc_(file.nfc),
+    : bpe_(std::move(file.vocabulary), std::move(file.merges), file.ignore_merges), nfc_(file.nfc),
       pattern_(file.pattern), added_(std::move(file.added)),
       special_(static_cast<std::size_t>(bpe_.vocabulary().size())) {
     std::vector<AddedToken> raw;
@@ -94,6 +107,23 @@ Result<Tokenizer> Tokenizer::load(const std::filesystem::path& file_or_folder) {
 
 Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text,
                                                     EncodeOptions options) const {
+    return encode_marked(text, {}, options);
+}
+
+Result<std::vector<std::int32_t>> Tokenizer::encode(const MarkedText& text,
+                                                    EncodeOptions options) const {
+    std::size_t end = 0;
+    for (const ByteRange& range : text.outside) {
+        LR_CHECK(range.begin < range.end && range.end <= text.text.size());
+        LR_CHECK(range.begin > end || end == 0);
+        end = range.end;
+    }
+    return encode_marked(text.text, text.outside, options);
+}
+
+Result<std::vector<std::int32_t>> Tokenizer::encode_marked(std::string_view text,
+                                                           std::span<const ByteRange> outside,
+                                                           EncodeOptions options) const {
     if (const std::optional<std::size_t> offset = first_invalid_utf8(text))
         return fail(Code::kInvalidArgument,
                     "tokenizer: expected text in UTF-8, got an invalid sequence at byte {}",
@@ -101,20 +131,22 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text,
     Call call(text.size());
     call.ids.reserve(text.size() / 4 + 4);
     for (const AddedTokenMatcher::Piece& piece :
-         raw_.split(text, options.allow_special, options.allow_added)) {
+         raw_.split(text, options.allow_special, options.allow_added, outside)) {
         if (piece.id >= 0)
             call.ids.push_back(piece.id);
         else
-            encode_normalized(text.substr(piece.begin, piece.end - piece.begin), options, call);
+            encode_normalized(text.substr(piece.begin, piece.end - piece.begin),
+                              ranges_within(outside, piece.begin, piece.end), options, call);
     }
     return std::move(call.ids);
 }
 
-void Tokenizer::encode_normalized(std::string_view text, EncodeOptions options, Call& call) const {
+void Tokenizer::encode_normalized(std::string_view text, std::vector<ByteRange> outside,
+                                  EncodeOptions options, Call& call) const {
     if (nfc_ && !is_surely_nfc(text))
-        text = call.normalized.emplace_back(normalize_nfc(text));
+        text = call.normalized.emplace_back(normalize_nfc(text, outside));
     for (const AddedTokenMatcher::Piece& piece :
-         normalized_.split(text, options.allow_special, options.allow_added)) {
+         normalized_.split(text, options.allow_special, options.allow_added, outside)) {
         if (piece.id >= 0)
             call.ids.push_back(piece.id);
         else

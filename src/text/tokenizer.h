@@ -10,6 +10,7 @@
 #include "core/status.h"
 #include "text/added_tokens.h"
 #include "text/bpe.h"
+#include "text/marked_text.h"
 #include "text/tokenizer_file.h"
 
 #include <cstdint>
@@ -39,6 +40,11 @@ class Tokenizer {
     // Text that is not valid UTF-8 is an error (kInvalidArgument) that names the byte offset.
     Result<std::vector<std::int32_t>> encode(std::string_view text,
                                              EncodeOptions options = {}) const;
+    // The same for text that is in part from outside: no added token is made out of a stretch that
+    // has a byte of `outside` in it, and none of those that would be found without such bytes is
+    // lost by them.
+    Result<std::vector<std::int32_t>> encode(const MarkedText& text,
+                                             EncodeOptions options = {}) const;
 
     // Valid UTF-8: the tokens' bytes one after the other, every invalid sequence as one U+FFFD. Ids
     // without a token (a model may have padding rows) add nothing.
@@ -58,7 +64,11 @@ class Tokenizer {
   private:
     struct Call;
     explicit Tokenizer(TokenizerFile file);
-    void encode_normalized(std::string_view text, EncodeOptions options, Call& call) const;
+    Result<std::vector<std::int32_t>> encode_marked(std::string_view text,
+                                                    std::span<const ByteRange> outside,
+                                                    EncodeOptions options) const;
+    void encode_normalized(std::string_view text, std::vector<ByteRange> outside,
+                           EncodeOptions options, Call& call) const;
     void encode_words(std::string_view text, Call& call) const;
 
     BytePairEncoder bpe_;

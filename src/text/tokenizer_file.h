@@ -20,7 +20,7 @@ namespace lr::text {
 
 struct TokenizerFile {
     Vocabulary vocabulary; // added tokens included; special ones are not searchable
-    std::vector<MergeRule> merges;
+    MergeTable merges;
     bool ignore_merges = false;
     bool nfc = false;
     SplitPattern pattern = SplitPattern::kQwen35;

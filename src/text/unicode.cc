@@ -112,7 +112,7 @@ void order_marks(std::vector<utf8proc_int32_t>& code_points) {
 }
 
 // Orders and composes the decomposed characters, appends them to `out` and empties the list.
-void compose(std::vector<utf8proc_int32_t>& code_points, std::string& out) {
+void append_composed(std::vector<utf8proc_int32_t>& code_points, std::string& out) {
     order_marks(code_points);
     const utf8proc_ssize_t count = utf8proc_normalize_utf32(
         code_points.data(), static_cast<utf8proc_ssize_t>(code_points.size()),
@@ -210,8 +210,11 @@ bool is_word(char32_t code_point) {
     return (class_bits(code_point) & 4) != 0;
 }
 
-bool is_surely_nfc(std::string_view text) {
-    std::size_t at = 0;
+namespace {
+
+// The next character from `at` on that may change, or change with, the one before it; size() if
+// none.
+std::size_t next_uncertain(std::string_view text, std::size_t at) {
     while (at < text.size()) {
         // U+0300 is CC 80: a lead byte below CC belongs to a smaller code point.
         if (static_cast<unsigned char>(text[at]) < 0xCC) {
@@ -220,31 +223,123 @@ bool is_surely_nfc(std::string_view text) {
         }
         const Utf8Step step = step_utf8(text.substr(at));
         if (!is_in(kInert, step.code_point))
-            return false;
+            break;
         at += static_cast<std::size_t>(step.length);
     }
-    return true;
+    return at;
+}
+
+// The next character from `at` on that stands for itself whatever is before it.
+std::size_t next_inert(std::string_view text, std::size_t at) {
+    while (at < text.size()) {
+        const Utf8Step step = step_utf8(text.substr(at));
+        if (step.code_point < 0x300 || is_in(kInert, step.code_point))
+            break;
+        at += static_cast<std::size_t>(step.length);
+    }
+    return at;
+}
+
+// Where the character before `at` begins, or `at` if that is `begin`.
+std::size_t character_before(std::string_view text, std::size_t begin, std::size_t at) {
+    if (at == begin)
+        return at;
+    do
+        --at;
+    while ((static_cast<unsigned char>(text[at]) & 0xC0) == 0x80);
+    return at;
+}
+
+// The normalised text, written stretch by stretch, and where its bytes came from.
+class NfcWriter {
+  public:
+    NfcWriter(std::string_view text, const std::vector<ByteRange>& ranges)
+        : text_(text), ranges_(ranges) {
+        out_.reserve(text.size());
+    }
+
+    // A stretch that is normalised.
+    void copy(std::size_t begin, std::size_t end) {
+        for (std::size_t i = first_range(begin); i < ranges_.size() && ranges_[i].begin < end; ++i)
+            mark(out_.size() + std::max(ranges_[i].begin, begin) - begin,
+                 out_.size() + std::min(ranges_[i].end, end) - begin);
+        out_ += text_.substr(begin, end - begin);
+    }
+
+    // A stretch that normalises on its own.
+    void compose(std::size_t begin, std::size_t end) {
+        const std::size_t i = first_range(begin);
+        const std::size_t out_begin = out_.size();
+        std::string_view rest = text_.substr(begin, end - begin);
+        while (!rest.empty()) {
+            const Utf8Step step = step_utf8(rest);
+            LR_CHECK(step.kind == Utf8Step::Kind::kCharacter);
+            rest.remove_prefix(static_cast<std::size_t>(step.length));
+            if (is_in(kYounger, step.code_point)) {
+                append_composed(code_points_, out_);
+                append_utf8(out_, step.code_point);
+            } else {
+                append_decomposed(code_points_, step.code_point);
+            }
+        }
+        append_composed(code_points_, out_);
+        if (i < ranges_.size() && ranges_[i].begin < end)
+            mark(out_begin, out_.size());
+    }
+
+    std::string take_text() { return std::move(out_); }
+    std::vector<ByteRange> take_ranges() { return std::move(marked_); }
+
+  private:
+    // The first range that ends behind `begin`; `begin` only grows.
+    std::size_t first_range(std::size_t begin) {
+        while (next_ < ranges_.size() && ranges_[next_].end <= begin)
+            ++next_;
+        return next_;
+    }
+
+    void mark(std::size_t begin, std::size_t end) {
+        if (begin == end)
+            return;
+        if (!marked_.empty() && marked_.back().end == begin)
+            marked_.back().end = end;
+        else
+            marked_.push_back({begin, end});
+    }
+
+    std::string_view text_;
+    const std::vector<ByteRange>& ranges_;
+    std::size_t next_ = 0;
+    std::string out_;
+    std::vector<ByteRange> marked_;
+    std::vector<utf8proc_int32_t> code_points_;
+};
+
+} // namespace
+
+bool is_surely_nfc(std::string_view text) {
+    return next_uncertain(text, 0) == text.size();
+}
+
+std::string normalize_nfc(std::string_view text, std::vector<ByteRange>& ranges) {
+    NfcWriter writer(text, ranges);
+    std::size_t begin = 0; // of what has not been written
+    while (begin < text.size()) {
+        const std::size_t uncertain = next_uncertain(text, begin);
+        const std::size_t base =
+            uncertain == text.size() ? uncertain : character_before(text, begin, uncertain);
+        writer.copy(begin, base);
+        const std::size_t end = next_inert(text, uncertain);
+        writer.compose(base, end);
+        begin = end;
+    }
+    ranges = writer.take_ranges();
+    return writer.take_text();
 }
 
 std::string normalize_nfc(std::string_view text) {
-    if (is_surely_nfc(text))
-        return std::string(text);
-    std::string out;
-    out.reserve(text.size());
-    std::vector<utf8proc_int32_t> code_points; // since the last character that nothing crosses
-    while (!text.empty()) {
-        const Utf8Step step = step_utf8(text);
-        LR_CHECK(step.kind == Utf8Step::Kind::kCharacter);
-        text.remove_prefix(static_cast<std::size_t>(step.length));
-        if (is_in(kYounger, step.code_point)) {
-            compose(code_points, out);
-            append_utf8(out, step.code_point);
-        } else {
-            append_decomposed(code_points, step.code_point);
-        }
-    }
-    compose(code_points, out);
-    return out;
+    std::vector<ByteRange> none;
+    return normalize_nfc(text, none);
 }
 
 } // namespace lr::text

@@ -6,11 +6,14 @@
 // Unicode 9.0 (some hundred rare marks that are younger stay where they are).
 #pragma once
 
+#include "text/marked_text.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lr::text {
 
@@ -44,6 +47,9 @@ bool is_word(char32_t code_point);        // \w: letters, marks, digits, connect
 
 // Normalisation form C of valid UTF-8, in time that is linear but for the sort of runs of marks.
 std::string normalize_nfc(std::string_view text);
+// The same; `ranges` of the text (as in MarkedText) become those of the result. A character of the
+// result is in one if any of the characters that it may depend on was.
+std::string normalize_nfc(std::string_view text, std::vector<ByteRange>& ranges);
 // True only if valid UTF-8 is in NFC whatever stands beside it; false where that takes a closer
 // look. Cheap, and true for most text: Latin, Cyrillic, Chinese, Japanese, Korean, punctuation,
 // emoji.

@@ -3,6 +3,8 @@
 
 #include "core/check.h"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -51,17 +53,31 @@ Vocabulary::Vocabulary(const std::vector<VocabularyToken>& by_id) {
     arena_.reserve(arena_bytes);
     begin_.reserve(by_id.size() + 1);
     slots_.assign(std::bit_ceil(2 * searchable + 1), Slot{});
-    for (std::size_t id = 0; id < by_id.size(); ++id) {
-        arena_ += by_id[id].bytes;
+    for (const VocabularyToken& token : by_id) {
+        arena_ += token.bytes;
         begin_.push_back(static_cast<std::uint32_t>(arena_.size()));
-        if (!by_id[id].searchable)
-            continue;
-        const std::uint64_t hash = hash_bytes(by_id[id].bytes);
-        std::size_t slot = hash & (slots_.size() - 1);
-        while (slots_[slot].id >= 0)
-            slot = (slot + 1) & (slots_.size() - 1);
-        slots_[slot] = {tag_of(hash), static_cast<std::int32_t>(id)};
     }
+    // Block by block: the table is larger than the caches, so each block's slots are fetched ahead.
+    constexpr std::size_t kBlock = 32;
+    std::array<std::uint64_t, kBlock> hashes;
+    for (std::size_t first = 0; first < by_id.size(); first += kBlock) {
+        const std::size_t count = std::min(kBlock, by_id.size() - first);
+        for (std::size_t i = 0; i < count; ++i) {
+            hashes[i] = hash_bytes(by_id[first + i].bytes);
+            prefetch(hashes[i]);
+        }
+        for (std::size_t i = 0; i < count; ++i)
+            if (by_id[first + i].searchable)
+                index(static_cast<std::int32_t>(first + i), hashes[i]);
+    }
+}
+
+void Vocabulary::index(std::int32_t id, std::uint64_t hash) {
+    std::size_t slot = hash & (slots_.size() - 1);
+    for (; slots_[slot].id >= 0; slot = (slot + 1) & (slots_.size() - 1))
+        if (slots_[slot].tag == tag_of(hash) && bytes(slots_[slot].id) == bytes(id))
+            repeated_ = id;
+    slots_[slot] = {tag_of(hash), id};
 }
 
 std::string_view Vocabulary::bytes(std::int32_t id) const {

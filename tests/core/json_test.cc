@@ -146,6 +146,29 @@ TEST(Json, ReadsNumbersExactly) {
     EXPECT_NE(error_of("-1e99999999999999").find("t:1:"), std::string::npos);
 }
 
+TEST(Json, HandsOutLargePartsEntryByEntry) {
+    std::string taken;
+    const auto take = [&](std::string_view key, const Json& value) {
+        taken += fmt::format("{}={};", key, to_json_string(value));
+    };
+    const JsonPart parts[] = {{{"a", "b"}, take}, {{"c"}, take}};
+    const auto parsed = [&](std::string_view text) {
+        taken.clear();
+        const Result<Json> json = parse_json(text, "t", parts);
+        return json ? to_json_string(*json) : json.error().message();
+    };
+    EXPECT_EQ(
+        parsed(R"({"c":[1,[2],{"b":3}],"a":{"x":{"b":[4]},"b":{"k":5,"l":{"m":[6]}},"c":[7]}})"),
+        R"({"c":[],"a":{"x":{"b":[4]},"b":{},"c":[7]}})");
+    EXPECT_EQ(taken, R"(=1;=[2];={"b":3};k=5;l={"m":[6]};)");
+    EXPECT_EQ(parsed(R"([{"c":[1]}])"), R"([{"c":[1]}])");
+    EXPECT_EQ(taken, "");
+    EXPECT_EQ(parsed(R"({"c":3,"a":{"b":"text"}})"), R"({"c":3,"a":{"b":"text"}})");
+    EXPECT_EQ(parsed(R"({"a":{"b":{},"b":{}}})"),
+              "t:1:20: expected every key once in an object, got \"b\" twice");
+    EXPECT_EQ(parsed(R"({"c":[1,})"), "t:1:9: expected valid JSON in UTF-8, got '}'");
+}
+
 TEST(Json, WritesWhatItReads) {
     const std::string text =
         R"({"a":[1,-2,18446744073709551615,1.0,0.1,1e+300],"b":"q\"\\\n\u0001é",)"

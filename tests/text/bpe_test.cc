@@ -11,11 +11,21 @@ namespace lr::text {
 namespace {
 
 struct Model {
-    std::vector<VocabularyToken> tokens;
+    struct Token {
+        std::string bytes;
+        bool searchable;
+    };
+    std::vector<Token> tokens;
     std::vector<MergeRule> merges;
 
     BytePairEncoder encoder(bool ignore_merges = false) const {
-        return BytePairEncoder(Vocabulary(tokens), merges, ignore_merges);
+        std::vector<VocabularyToken> by_id;
+        for (const Token& token : tokens)
+            by_id.push_back({token.bytes, token.searchable});
+        MergeTable table(merges.size());
+        for (const MergeRule& rule : merges)
+            EXPECT_TRUE(table.add(rule));
+        return BytePairEncoder(Vocabulary(by_id), std::move(table), ignore_merges);
     }
 };
 
@@ -140,6 +150,17 @@ TEST(BytePairEncoder, EncodesAMegabyteWordInTime) {
     EXPECT_EQ(bytes, word);
 }
 
+TEST(MergeTable, FindsRulesByTheirPairsAndTakesNoPairTwice) {
+    MergeTable table(3);
+    EXPECT_EQ(table.find(1, 2), nullptr);
+    EXPECT_TRUE(table.add({1, 2, 7}));
+    EXPECT_TRUE(table.add({2, 1, 8}));
+    EXPECT_FALSE(table.add({1, 2, 9}));
+    EXPECT_EQ(table.find(1, 2)->result, 7);
+    EXPECT_EQ(table.find(2, 1)->rank, 1u);
+    EXPECT_EQ(MergeTable().find(0, 0), nullptr);
+}
+
 TEST(Vocabulary, FindsSearchableTokensOnly) {
     const Vocabulary vocabulary(
         {{"a", true}, {"", false}, {"<|x|>", false}, {"longer than eight bytes", true}});
@@ -151,6 +172,8 @@ TEST(Vocabulary, FindsSearchableTokensOnly) {
     EXPECT_EQ(vocabulary.find(""), -1);
     EXPECT_EQ(vocabulary.bytes(2), "<|x|>");
     EXPECT_EQ(vocabulary.bytes(1), "");
+    EXPECT_EQ(vocabulary.repeated(), -1);
+    EXPECT_EQ(Vocabulary({{"a", true}, {"b", true}, {"a", false}, {"a", true}}).repeated(), 3);
     EXPECT_EQ(Vocabulary().find("a"), -1);
     EXPECT_EQ(Vocabulary().size(), 0);
 }
@@ -159,12 +182,16 @@ TEST(ByteLevel, WritesEveryByteAsOnePrintableCharacter) {
     std::string all;
     for (int byte = 0; byte < 256; ++byte)
         all += static_cast<char>(byte);
-    EXPECT_EQ(*bytes_of_token(token_of_bytes(all)), all);
+    std::string bytes = ">";
+    EXPECT_TRUE(append_bytes_of_token(bytes, token_of_bytes(all)));
+    EXPECT_EQ(bytes, ">" + all);
     EXPECT_EQ(token_of_bytes(" a\n\xE9\xAD\x7F"), "\xC4\xA0"
                                                   "a\xC4\x8A\xC3\xA9\xC5\x83\xC4\xA1");
-    EXPECT_FALSE(bytes_of_token("a b").has_value());
-    EXPECT_FALSE(bytes_of_token("\xC5\x84").has_value()); // U+0144, one behind the alphabet
-    EXPECT_EQ(*bytes_of_token(""), "");
+    bytes = ">";
+    EXPECT_TRUE(append_bytes_of_token(bytes, ""));
+    EXPECT_FALSE(append_bytes_of_token(bytes, "a b"));
+    EXPECT_FALSE(append_bytes_of_token(bytes, "x\xC5\x84")); // U+0144, one behind the alphabet
+    EXPECT_EQ(bytes, ">");
 }
 
 } // namespace
