@@ -17,12 +17,6 @@ EngineOptions options(ops::Precision precision = ops::Precision::kModel) {
     return o;
 }
 
-SequenceId open(Engine& engine) {
-    const auto id = engine.open_sequence();
-    EXPECT_TRUE(id) << (id ? "" : id.error().message());
-    return id ? *id : SequenceId{};
-}
-
 // Every state of both sequences agrees to `bound` of its largest element (f32 states).
 void expect_same_states(Engine& engine, SequenceId a, SequenceId b, double bound) {
     for (std::int32_t layer = 0; layer < engine.config().layer_count(); ++layer)

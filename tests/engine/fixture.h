@@ -136,6 +136,12 @@ inline std::vector<std::int32_t> some_ids(std::int64_t count, std::int64_t vocab
     return ids;
 }
 
+inline SequenceId open(Engine& engine) {
+    const auto id = engine.open_sequence();
+    EXPECT_TRUE(id) << (id ? "" : id.error().message());
+    return id ? *id : SequenceId{};
+}
+
 // Runs one step and returns its output; the test fails on an error.
 inline StepOutput step(Engine& engine, StepInput input) {
     const auto ticket = engine.submit(std::move(input));

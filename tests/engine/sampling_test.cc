@@ -17,12 +17,6 @@ EngineOptions options(int threads = 2) {
     return o;
 }
 
-SequenceId open(Engine& engine) {
-    const auto id = engine.open_sequence();
-    EXPECT_TRUE(id) << (id ? "" : id.error().message());
-    return id ? *id : SequenceId{};
-}
-
 SequenceId fork(Engine& engine, SequenceId parent) {
     const auto id = engine.fork_sequence(parent);
     EXPECT_TRUE(id) << (id ? "" : id.error().message());
@@ -70,17 +64,14 @@ std::vector<std::int32_t> generate(Engine& engine, SequenceId id, const Sampling
 }
 
 void expect_equal_states(Engine& engine, SequenceId a, SequenceId b) {
-    using graph::StateKind;
-    EXPECT_EQ(*engine.read_state(a, -1, StateKind::kTokenCounts),
-              *engine.read_state(b, -1, StateKind::kTokenCounts));
-    for (std::int32_t layer = 0; layer < engine.config().layer_count(); ++layer) {
-        const bool gdn =
-            engine.config().layers[static_cast<std::size_t>(layer)] == model::LayerKind::kGdn;
-        for (StateKind kind : gdn ? std::vector{StateKind::kConv, StateKind::kSsm}
-                                  : std::vector{StateKind::kKeys, StateKind::kValues})
-            EXPECT_EQ(*engine.read_state(a, layer, kind), *engine.read_state(b, layer, kind))
-                << "layer " << layer;
-    }
+    const auto expect_equal = [&](std::int32_t layer, graph::StateKind kind) {
+        EXPECT_EQ(*engine.read_state(a, layer, kind), *engine.read_state(b, layer, kind))
+            << "layer " << layer;
+    };
+    expect_equal(-1, graph::StateKind::kTokenCounts);
+    for (std::int32_t layer = 0; layer < engine.config().layer_count(); ++layer)
+        for (graph::StateKind kind : state_kinds(engine, layer))
+            expect_equal(layer, kind);
 }
 
 TEST(Sampling, FourForkedChoicesEqualFourSequencesBitForBit) {

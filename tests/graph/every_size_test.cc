@@ -69,14 +69,16 @@ TEST(EverySize, StatesWeighWhatThePublishedDimensionsSay) {
     for (const States& expected : kStates)
         for (std::int32_t tp : {1, 2}) {
             const Step step = build(declare(expected.preset, "bf16"), decode_shape(1), {.tp = tp});
-            std::int64_t ssm = 0, conv = 0, cache = 0;
+            std::int64_t ssm = 0, conv = 0, counts = 0, cache = 0;
             for (const Tensor& tensor : step.tensors)
                 if (tensor.role == Role::kState)
-                    (tensor.state == StateKind::kSsm    ? ssm
-                     : tensor.state == StateKind::kConv ? conv
-                                                        : cache) += tensor.bytes();
+                    (tensor.state == StateKind::kSsm           ? ssm
+                     : tensor.state == StateKind::kConv        ? conv
+                     : tensor.state == StateKind::kTokenCounts ? counts
+                                                               : cache) += tensor.bytes();
             EXPECT_EQ(ssm, expected.ssm / tp) << expected.preset;
             EXPECT_EQ(conv, expected.conv / tp) << expected.preset;
+            EXPECT_EQ(counts, 2 * 248'320) << expected.preset; // on every rank
             EXPECT_EQ(cache, expected.token / tp * step.shape.kv_pages * ops::kKvPage)
                 << expected.preset;
         }

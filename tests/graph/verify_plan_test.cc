@@ -170,7 +170,7 @@ TEST(VerifyPlan, FindsALaneThatDoesNotForkOrJoin) {
                   [&](const Use& use) { return use.tensor == unjoined.tensor("L3.Y_s"); });
     unjoined.launch("L3.23").waits.clear();
     EXPECT_EQ(unjoined.fault(), "reference plan: L3.12 of lane shared: expected it ordered before "
-                                "epi.5, which ends the step, got no order");
+                                "epi.6, which ends the step, got no order");
 }
 
 TEST(VerifyPlan, FindsAPdlLaunchThatDoesNotWait) {
@@ -238,10 +238,10 @@ TEST(VerifyPlan, FindsReadsOfWhatNobodyWrites) {
     EXPECT_EQ(plant.fault(), "reference plan: epi.5 reads logits: expected a launch to write it "
                              "first, got none");
     Plant silent;
-    silent.node_at("epi.5").alias = true;
-    silent.erase("epi.5");
-    EXPECT_EQ(silent.fault(), "reference plan: the host reads tokens: expected a launch to write "
-                              "it, got none");
+    silent.node_at("epi.6").alias = true;
+    silent.erase("epi.6");
+    EXPECT_EQ(silent.fault(), "reference plan: the host reads scored_id: expected a launch to "
+                              "write it, got none");
 }
 
 TEST(VerifyPlan, FindsAStateOverwrittenWhileItIsRead) {

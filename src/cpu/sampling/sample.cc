@@ -124,7 +124,7 @@ std::span<Candidate> weighty(const Row& row, const Draw& draw, const std::uint64
     const double share = static_cast<double>(total - limit) / static_cast<double>(row.count) /
                          static_cast<double>(numerics::kWeightOne);
     const double cut = row.largest + static_cast<double>(draw.temperature) * std::log(share);
-    for (const float least : {static_cast<float>(cut), -INFINITY}) {
+    for (const float least : {static_cast<float>(std::max(cut, -1e38)), -INFINITY}) {
         const std::span<Candidate> found = collect(row, least);
         for (Candidate& c : found)
             c.weight = weights[candidate_id(c)];
