@@ -3,7 +3,6 @@
 // liverow tokenize: text to token ids and back.
 #include "cli/commands.h"
 #include "cli/text_input.h"
-#include "core/clock.h"
 #include "core/json.h"
 #include "core/log.h"
 #include "text/tokenizer.h"
@@ -12,7 +11,9 @@
 #include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <memory>
 
 namespace lr::cli {
@@ -112,6 +113,11 @@ Status check_ids(const Tokenizer& tokenizer, const Ids& ids, std::string_view wh
     return {};
 }
 
+// A busy machine does not make the tokenizer look slow.
+double processor_seconds() {
+    return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+}
+
 // Lines of JSON: a string is encoded to an array of ids, an array of ids decoded to a string.
 class Batch {
   public:
@@ -123,8 +129,9 @@ class Batch {
             LR_TRY(run_line(lines.substr(begin, end - begin)));
             begin = end + 1;
         }
-        log_info("{} lines, {} bytes, {} tokens, {:.3f} s, {:.1f} MB/s", line_, bytes_, tokens_,
-                 seconds_, seconds_ > 0 ? static_cast<double>(bytes_) / 1e6 / seconds_ : 0.0);
+        log_info("{} lines, {} bytes, {} tokens, {:.3f} s of processor time, {:.1f} MB/s", line_,
+                 bytes_, tokens_, seconds_,
+                 seconds_ > 0 ? static_cast<double>(bytes_) / 1e6 / seconds_ : 0.0);
         return {};
     }
 
@@ -133,12 +140,12 @@ class Batch {
         const std::string where = fmt::format("line {}", ++line_);
         LR_TRY_ASSIGN(const Json value,
                       parse_json(line, where, {.error_code = Code::kInvalidArgument}));
-        const double start = monotonic_seconds();
+        const double start = processor_seconds();
         Result<std::string> answer =
             value.is_string() ? encode(value.as_string(), where) : decode(value, where);
         if (!answer)
             return fail(answer.error());
-        seconds_ += monotonic_seconds() - start;
+        seconds_ += processor_seconds() - start;
         fmt::print("{}\n", *answer);
         return {};
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/program.h"
+#include "tests/cli/command.h"
 
 #include <gtest/gtest.h>
 
@@ -17,20 +17,6 @@ namespace lr::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Outcome {
-    int status;
-    std::string out, err;
-};
-
-Outcome run(std::vector<const char*> arguments) {
-    arguments.insert(arguments.begin(), "liverow");
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
-    const int status = run_program(static_cast<int>(arguments.size()), arguments.data());
-    std::string out = testing::internal::GetCapturedStdout();
-    return {status, std::move(out), testing::internal::GetCapturedStderr()};
-}
 
 // A copy of models/tiny that a test may damage.
 class TinyCopy {
@@ -65,22 +51,12 @@ class TinyCopy {
     std::string folder_;
 };
 
-// One line on stderr that holds every fragment; nothing on stdout.
-void expect_refused(const Outcome& outcome, int status, const std::vector<std::string>& fragments) {
-    EXPECT_EQ(outcome.status, status) << outcome.err;
-    EXPECT_EQ(outcome.out, "");
-    for (const std::string& fragment : fragments)
-        EXPECT_NE(outcome.err.find(fragment), std::string::npos)
-            << "expected \"" << fragment << "\" in: " << outcome.err;
-    EXPECT_LE(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 2) << outcome.err;
-}
-
 TEST(Program, ExplainsItself) {
     EXPECT_EQ(run({"--version"}).status, 0);
     EXPECT_NE(run({"--version"}).out.find("liverow "), std::string::npos);
     const Outcome help = run({"--help"});
     EXPECT_EQ(help.status, 0);
-    for (const char* command : {"run", "inspect", "ppl", "synth", "devices"})
+    for (const char* command : {"run", "inspect", "tokenize", "ppl", "synth", "devices"})
         EXPECT_NE(help.out.find(command), std::string::npos) << command;
     const Outcome run_help = run({"run", "--help"});
     EXPECT_NE(run_help.out.find("--precision"), std::string::npos);

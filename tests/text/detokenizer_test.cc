@@ -30,7 +30,7 @@ TEST(Detokenizer, HoldsBytesUntilACharacterIsWhole) {
     EXPECT_EQ(detokenizer.flush(), "");
 }
 
-TEST(Detokenizer, ReplacesABrokenCharacterOnceAndKeepsTheOrder) {
+TEST(Detokenizer, ReplacesABrokenCharacterOnceAndKeepsTheOrder_B25) {
     const Tokenizer tokenizer = small_tokenizer();
     Detokenizer detokenizer(tokenizer);
     const std::vector<std::int32_t> half = ids_of_bytes(tokenizer, "\xE2\x82");
@@ -61,7 +61,7 @@ TEST(Detokenizer, SkipsControlTokensAlsoInsideACharacter) {
     EXPECT_EQ(shown, "\xEF\xBF\xBD<|im_end|>\xEF\xBF\xBD<think>");
 }
 
-TEST(Detokenizer, EmitsNoReplacementForValidTextTokenByToken) {
+TEST(Detokenizer, EmitsNoReplacementForValidTextTokenByToken_B23) {
     const Tokenizer tokenizer = small_tokenizer();
     const std::string text = "\xF0\x9F\x98\x80\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7 "
                              "\xC4\x8F\xC3\xA1"

@@ -131,8 +131,7 @@ std::vector<Case> well_formed() {
     };
 }
 
-std::vector<Case> malformed() {
-    const std::string broken_json = block(R"({"name": "f", "arguments": [1]})");
+std::vector<Case> missing_tags() {
     return {
         // B43: the tag of a parameter is broken; the others count.
         {"<function=f><parameter=a</parameter><parameter=b>2</parameter></function>",
@@ -172,6 +171,12 @@ std::vector<Case> malformed() {
                R"({"a":"x </tool_call> y\n<tool_call> z"})"),
         f_case(value("b", "1") + value("a", "x\n<parameter=b>\ny"),
                R"({"b":1,"a":"x\n<parameter=b>\ny"})"),
+    };
+}
+
+std::vector<Case> wrong_values_and_names() {
+    const std::string broken_json = block(R"({"name": "f", "arguments": [1]})");
+    return {
         // B46: nothing, or None, where a value other than a string belongs.
         f_case("<parameter=b></parameter><parameter=c>\n\n</parameter>" + value("o", "None") +
                    value("a", "x"),
@@ -215,6 +220,13 @@ std::vector<Case> malformed() {
         {broken_json + " and " + f_with(""), broken_json + " and", {{"f", "{}", true}}},
         {"<tool_call><tool_call><function=f></function>", "<tool_call>", {{"f", "{}", true}}},
     };
+}
+
+std::vector<Case> malformed() {
+    std::vector<Case> cases = missing_tags();
+    for (Case& c : wrong_values_and_names())
+        cases.push_back(std::move(c));
+    return cases;
 }
 
 std::vector<Case> corpus() {
