@@ -11,7 +11,7 @@ USES = {
     "core": "",
     "numerics": "core",
     "text": "core",
-    "comm": "core",
+    "comm": "core numerics",
     "checkpoint": "core numerics",
     "model": "core numerics checkpoint",
     "ops": "core numerics",
