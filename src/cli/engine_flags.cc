@@ -8,6 +8,8 @@ namespace lr::cli {
 engine::EngineOptions EngineFlags::options() const {
     engine::EngineOptions options;
     options.threads = threads;
+    options.tp = tp;
+    options.ep = ep;
     options.precision = precision == "f32" ? ops::Precision::kF32 : ops::Precision::kModel;
     options.numerics = numerics == "seed" ? ops::Numerics::kSeed : ops::Numerics::kHf;
     return options;
@@ -26,6 +28,14 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
         ->capture_default_str();
     command.add_option("--threads", flags.threads, "Threads; 0: one for each processor")
         ->check(CLI::Range(0, 4096))
+        ->capture_default_str();
+    command
+        .add_option("--tp,--tensor-parallel-size", flags.tp,
+                    "Ranks that divide heads and widths; they share the threads")
+        ->check(CLI::Range(1, static_cast<int>(kMaxRanks)))
+        ->capture_default_str();
+    command.add_option("--ep", flags.ep, "Ranks that divide the experts; tp * ep ranks in all")
+        ->check(CLI::Range(1, static_cast<int>(kMaxRanks)))
         ->capture_default_str();
 }
 

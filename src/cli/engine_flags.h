@@ -15,13 +15,14 @@ namespace lr::cli {
 
 struct EngineFlags {
     std::string precision = "bf16", numerics = "hf";
-    int threads = 0;
+    int threads = 0, tp = 1, ep = 1;
 
     // The engine's options as far as these flags say them.
     engine::EngineOptions options() const;
 };
 
-// --precision, --numerics, --threads. `flags` must live until the command line is parsed.
+// --precision, --numerics, --threads, --tp, --ep. `flags` must live until the command line is
+// parsed.
 void add_engine_flags(CLI::App& command, EngineFlags& flags);
 
 } // namespace lr::cli

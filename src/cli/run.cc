@@ -241,10 +241,11 @@ class Run {
         const engine::LoadReport& load = engine_->report();
         log_info(
             "load {:.2f} s ({} weights, {} state) | prefill {} tokens, {} tok/s | decode {} steps, "
-            "{} tok/s | CPU reference, {}, {} threads",
+            "{} tok/s | CPU reference, {}, {} threads{}",
             load_seconds_, format_bytes(load.weight_bytes), format_bytes(load.state_bytes),
             prompt_.size(), rate(std::ssize(prompt_), prefill_seconds_), decode_steps_,
-            rate(decode_steps_, decode_seconds_), options_.engine.precision, load.threads);
+            rate(decode_steps_, decode_seconds_), options_.engine.precision, load.threads,
+            load.ranks > 1 ? fmt::format(", {} ranks", load.ranks) : std::string());
     }
 
     const RunOptions& options_;

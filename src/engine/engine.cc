@@ -2,8 +2,8 @@
 #include "engine/engine.h"
 
 #include "core/clock.h"
-#include "engine/executor.h"
 #include "engine/outputs.h"
+#include "engine/rank_group.h"
 #include "engine/sequences.h"
 #include "model/open.h"
 
@@ -46,7 +46,7 @@ struct JobPiece {
 struct Job {
     std::uint64_t ticket = 0;
     std::optional<StateCopy> copy; // then there is no step
-    Executable* executable = nullptr;
+    RankedStep step;
     std::vector<std::byte> inputs;
     std::vector<JobPiece> pieces;
     std::vector<std::int32_t> zero_slots; // first use of a slot
@@ -64,9 +64,9 @@ struct SlotTail {
 
 class Engine::Impl {
   public:
-    Impl(const model::OpenModel& opened, const EngineOptions& options, Weights weights)
-        : opened(opened), options(options), weights(std::move(weights)), pool(options.threads),
-          executor(opened.model(), {}, step_options(options), this->weights, pool) {}
+    Impl(const model::OpenModel& opened, const EngineOptions& options,
+         std::unique_ptr<RankGroup> group)
+        : opened(opened), options(options), ranks(std::move(group)) {}
 
     static graph::StepOptions step_options(const EngineOptions& options) {
         return {.precision = options.precision,
@@ -94,11 +94,10 @@ class Engine::Impl {
     }
 
     Status allocate_states() {
-        LR_TRY_ASSIGN(Executable * smallest,
-                      executor.prepare(shape(graph::Phase::kDecode, 1, 1, 1)));
-        LR_TRY_ASSIGN(StateStore store, StateStore::allocate(smallest->step()));
-        states.emplace(std::move(store));
-        sequences.emplace(*states, options.context);
+        LR_TRY_ASSIGN(const RankedStep smallest,
+                      ranks->prepare(shape(graph::Phase::kDecode, 1, 1, 1)));
+        LR_TRY(ranks->allocate_states(smallest));
+        sequences.emplace(ranks->states(), options.context);
         tails.resize(static_cast<std::size_t>(options.sequences));
         return {};
     }
@@ -150,7 +149,7 @@ class Engine::Impl {
         return {};
     }
 
-    Result<Executable*> executable_for(const StepInput& input) {
+    Result<RankedStep> step_for(const StepInput& input) {
         std::int64_t rows = 0, logit_rows = 0;
         for (const Piece& piece : input.pieces) {
             rows += piece.rows();
@@ -158,8 +157,8 @@ class Engine::Impl {
         }
         const std::int64_t batch = bucket(std::ssize(input.pieces), 1);
         if (input.phase == graph::Phase::kDecode)
-            return executor.prepare(shape(input.phase, batch, batch, batch));
-        return executor.prepare(
+            return ranks->prepare(shape(input.phase, batch, batch, batch));
+        return ranks->prepare(
             shape(input.phase, bucket(rows, ops::kGdnChunk), batch, bucket(logit_rows, 1)));
     }
 
@@ -173,7 +172,7 @@ class Engine::Impl {
         Job job;
         job.ticket = next_ticket;
         job.copy_logits = input.copy_logits;
-        LR_TRY_ASSIGN(job.executable, executable_for(input));
+        LR_TRY_ASSIGN(job.step, step_for(input));
         fill(input, job);
         pending.push_back(std::move(job));
         changed.notify_all();
@@ -195,8 +194,8 @@ class Engine::Impl {
             sequence.length += piece.rows();
             sequence.has_last = piece.logits != Logits::kNone;
         }
-        job.inputs.resize(static_cast<std::size_t>(job.executable->inputs().bytes()));
-        const auto ranges = job.executable->inputs().fill(job.inputs.data(), pieces);
+        job.inputs.resize(static_cast<std::size_t>(job.step.inputs().bytes()));
+        const auto ranges = job.step.inputs().fill(job.inputs.data(), pieces);
         for (std::size_t i = 0; i < pieces.size(); ++i) {
             const Piece& piece = input.pieces[i];
             job.pieces.push_back({.sequence = piece.sequence,
@@ -258,13 +257,13 @@ class Engine::Impl {
     SlotTail& tail(std::int32_t slot) { return tails[static_cast<std::size_t>(slot)]; }
 
     void copy_state(const StateCopy& copy) {
-        states->copy(copy.from_slot, copy.to_slot, copy.from_pages, copy.to_pages);
+        ranks->copy_state(copy.from_slot, copy.to_slot, copy.from_pages, copy.to_pages);
         tail(copy.to_slot) = tail(copy.from_slot);
     }
 
     void place_last_tokens(Job& job) {
         auto* ids = reinterpret_cast<std::int32_t*>(
-            job.inputs.data() + job.executable->inputs().offset(graph::Input::kTokenIds));
+            job.inputs.data() + job.step.inputs().offset(graph::Input::kTokenIds));
         for (std::size_t i = 0; i < job.pieces.size(); ++i)
             if (job.pieces[i].take_last)
                 ids[i] = std::max(0, tail(job.pieces[i].slot).last_token);
@@ -286,10 +285,8 @@ class Engine::Impl {
     }
 
     Result<StepOutput> run(Job& job) {
-        for (std::int32_t slot : job.zero_slots) {
-            states->zero_slot(slot);
+        for (std::int32_t slot : job.zero_slots)
             tail(slot) = {};
-        }
         place_last_tokens(job);
         Result<StepOutput> output = run_step(job);
         if (output)
@@ -302,14 +299,12 @@ class Engine::Impl {
 
     Result<StepOutput> run_step(const Job& job) {
         const double start = monotonic_seconds();
-        LR_TRY(executor.run(*job.executable, job.inputs, *states));
+        LR_TRY(ranks->run(job.step, job.inputs, job.zero_slots));
         StepOutput output;
         output.seconds = monotonic_seconds() - start;
         LR_TRY(opened.checkpoint->still_intact());
-        const graph::Step& step = job.executable->step();
-        const auto tensor = [&](graph::TensorId id) {
-            return executor.tensor(*job.executable, id);
-        };
+        const graph::Step& step = job.step.step();
+        const auto tensor = [&](graph::TensorId id) { return ranks->tensor(job.step, id); };
         for (const JobPiece& piece : job.pieces)
             output.pieces.push_back(read_outputs(
                 step.outputs, piece.range,
@@ -319,15 +314,12 @@ class Engine::Impl {
 
     const model::OpenModel& opened;
     EngineOptions options;
-    Weights weights;
-    ThreadPool pool;
-    Executor executor;
+    std::unique_ptr<RankGroup> ranks;
     LoadReport report;
     std::vector<SlotTail> tails; // by slot; the worker's alone
 
     mutable std::mutex mutex; // guards all below
     std::condition_variable changed;
-    std::optional<StateStore> states;
     std::optional<SequenceTable> sequences;
     std::deque<Job> pending;
     std::uint64_t running_ticket = 0; // 0: none
@@ -350,6 +342,10 @@ Status check_options(const EngineOptions& options, const model::Config& config) 
     if (options.prefill_rows < ops::kGdnChunk || options.prefill_rows % ops::kGdnChunk != 0)
         return fail(Code::kInvalidArgument, "prefill rows: expected a multiple of {}, got {}",
                     ops::kGdnChunk, options.prefill_rows);
+    if (options.tp < 1 || options.tp > kMaxRanks || options.ep < 1 || options.ep > kMaxRanks ||
+        options.tp * options.ep > kMaxRanks)
+        return fail(Code::kInvalidArgument, "ranks: expected tp * ep in 1..{}, got tp={}, ep={}",
+                    kMaxRanks, options.tp, options.ep);
     if (options.vocab_limit < 0 || options.vocab_limit > config.vocab_size)
         return fail(Code::kInvalidArgument,
                     "tokenizer: {} ids are more than the model's {} vocabulary rows",
@@ -366,16 +362,19 @@ Result<std::unique_ptr<Engine>> Engine::load(const model::OpenModel& opened,
                                              const EngineOptions& options) {
     const double start = monotonic_seconds();
     LR_TRY(check_options(options, opened.config()));
-    LR_TRY_ASSIGN(Weights weights, Weights::bind(opened, {}));
-    auto impl = std::make_unique<Impl>(opened, options, std::move(weights));
+    LR_TRY_ASSIGN(auto ranks,
+                  RankGroup::load(opened, options.tp, options.ep, Impl::step_options(options),
+                                  options.threads, options.observer));
+    auto impl = std::make_unique<Impl>(opened, options, std::move(ranks));
     LR_TRY(impl->allocate_states());
-    const StateSizes& sizes = impl->states->sizes();
+    const StateSizes& sizes = impl->ranks->states().sizes();
     impl->report = {.seconds = monotonic_seconds() - start,
-                    .weight_bytes = impl->weights.bytes(),
-                    .state_bytes = sizes.total_bytes(),
+                    .weight_bytes = impl->ranks->weight_bytes(),
+                    .state_bytes = impl->ranks->state_bytes(),
                     .slots = sizes.slots,
                     .kv_pages = sizes.kv_pages,
-                    .threads = impl->pool.size()};
+                    .threads = impl->ranks->threads(),
+                    .ranks = impl->ranks->size()};
     impl->start();
     return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
@@ -449,11 +448,12 @@ Result<std::vector<std::byte>> Engine::read_state(SequenceId id, std::int32_t la
     LR_TRY_ASSIGN(const Sequence* sequence, impl_->sequences->find(id));
     impl_->changed.wait(lock, [&] { return impl_->pending.empty() && impl_->running_ticket == 0; });
     if (kind == graph::StateKind::kTokenCounts)
-        return impl_->states->read(-1, kind, sequence->slot, sequence->pages, sequence->length);
+        return impl_->ranks->read_state(-1, kind, sequence->slot, sequence->pages,
+                                        sequence->length);
     if (layer < 0 || layer >= impl_->opened.config().layer_count())
         return fail(Code::kInvalidArgument, "layer: expected 0..{}, got {}",
                     impl_->opened.config().layer_count() - 1, layer);
-    return impl_->states->read(layer, kind, sequence->slot, sequence->pages, sequence->length);
+    return impl_->ranks->read_state(layer, kind, sequence->slot, sequence->pages, sequence->length);
 }
 
 } // namespace lr::engine

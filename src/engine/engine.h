@@ -10,11 +10,15 @@
 // A sequence owns a GDN slot and KV pages. A row's result depends on its own sequence alone: not on
 // the other rows of the batch, their order, padding or the bucket the step ran in.
 //
+// With tp * ep > 1 several ranks, threads of this process, run each step together. A sequence has
+// the same slot and pages on all of them, and outputs are rank 0's.
+//
 // Any thread may call any function; a sequence is used by one caller at a time. What a caller can
 // get wrong comes back as a Status, and leaves sequences as they were.
 #pragma once
 
 #include "core/status.h"
+#include "engine/observer.h"
 #include "engine/piece.h"
 #include "graph/step.h"
 #include "model/config.h"
@@ -36,19 +40,22 @@ struct EngineOptions {
     int threads = 0; // <= 0: one for each usable processor
     ops::Precision precision = ops::Precision::kModel;
     ops::Numerics numerics = ops::Numerics::kHf;
-    std::int64_t context = 4096;     // tokens a sequence may reach
-    std::int64_t sequences = 1;      // open at the same time
-    std::int64_t kv_tokens = 0;      // of all sequences together; 0: context * sequences
-    std::int64_t prefill_rows = 512; // most tokens in one prefill step; a multiple of 64
-    std::int32_t vocab_limit = 0;    // ids at or beyond are never drawn (padding rows); 0: all are
+    std::int64_t context = 4096;      // tokens a sequence may reach
+    std::int64_t sequences = 1;       // open at the same time
+    std::int64_t kv_tokens = 0;       // of all sequences together; 0: context * sequences
+    std::int64_t prefill_rows = 512;  // most tokens in one prefill step; a multiple of 64
+    std::int32_t vocab_limit = 0;     // ids at or beyond are never drawn (padding rows); 0: all are
+    std::int32_t tp = 1, ep = 1;      // ranks: tp divide heads and widths, ep the experts
+    NodeObserver* observer = nullptr; // optional; outlives the engine
 };
 
+// Bytes and threads are those of all ranks together.
 struct LoadReport {
     double seconds = 0;
     std::int64_t weight_bytes = 0;
     std::int64_t state_bytes = 0; // slots and pages
     std::int64_t slots = 0, kv_pages = 0;
-    int threads = 0;
+    int threads = 0, ranks = 0;
 };
 
 struct StepInput {
@@ -93,8 +100,8 @@ class Engine {
     Result<StepOutput> wait(Ticket ticket);
 
     // The bytes of one state of a sequence as they are now, waiting for submitted steps: for tests
-    // and snapshots. kSsm, kConv: the slot; kKeys, kValues: the sequence's tokens, [length, Hkv,
-    // dh]; kTokenCounts: the slot, layer -1.
+    // and snapshots, all ranks' parts put together. kSsm, kConv: the slot; kKeys, kValues: the
+    // sequence's tokens, [length, Hkv, dh]; kTokenCounts: the slot, layer -1.
     Result<std::vector<std::byte>> read_state(SequenceId id, std::int32_t layer,
                                               graph::StateKind kind);
 

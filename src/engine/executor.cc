@@ -16,7 +16,8 @@ Result<Executable*> Executor::prepare(const graph::StepShape& shape) {
     for (const auto& executable : executables_)
         if (executable->step().shape == shape)
             return executable.get();
-    LR_TRY_ASSIGN(graph::Step step, graph::build_step(model_, shard_, shape, options_));
+    LR_TRY_ASSIGN(graph::Step step,
+                  graph::build_step(parts_.model, parts_.shard, shape, parts_.options));
     auto executable = std::make_unique<Executable>(std::move(step));
     LR_TRY(graph::verify_plan(executable->step_, executable->plan_, &executable->memory_));
     LR_TRY_ASSIGN(executable->input_memory_,
@@ -40,7 +41,7 @@ Status Executor::bind(Executable& executable, StateStore& states) {
         case graph::Role::kInput:
             return executable.input_memory_.data() + executable.inputs_.offset(tensor.input);
         case graph::Role::kWeight: // read-only; views of weights are never written
-            return const_cast<std::byte*>(weights_.data(tensor.entry));
+            return const_cast<std::byte*>(parts_.weights.data(tensor.entry));
         case graph::Role::kState:
             return states.data(tensor.layer, tensor.state);
         case graph::Role::kActivation:
@@ -51,11 +52,13 @@ Status Executor::bind(Executable& executable, StateStore& states) {
     };
     executable.bound_.clear();
     for (const graph::Launch& launch : executable.plan_.launches)
-        for (std::int32_t node : launch.nodes)
-            executable.bound_.push_back(
-                bind_args(step, step.nodes[static_cast<std::size_t>(node)], address, weights_));
-    for (const ops::AnyArgs& args : executable.bound_)
-        LR_TRY(ops::check(args));
+        for (std::int32_t index : launch.nodes) {
+            const graph::Node& node = step.nodes[static_cast<std::size_t>(index)];
+            ops::AnyArgs args = bind_args(step, node, address, parts_.weights);
+            LR_TRY(ops::check(args));
+            const bool collective = is_collective(args);
+            executable.bound_.push_back({&node, std::move(args), collective});
+        }
     executable.bound_to_arena_ = arena_generation_;
     return {};
 }
@@ -65,9 +68,20 @@ Status Executor::run(Executable& executable, std::span<const std::byte> inputs,
     LR_TRY(bind(executable, states));
     LR_CHECK_EQ(static_cast<std::int64_t>(inputs.size()), executable.inputs_.bytes());
     std::memcpy(executable.input_memory_.data(), inputs.data(), inputs.size());
-    for (const ops::AnyArgs& args : executable.bound_)
-        run_on_cpu(args, pool_);
+    for (Executable::Bound& bound : executable.bound_)
+        LR_TRY(run_node(bound, executable.step_));
     return {};
+}
+
+Status Executor::run_node(Executable::Bound& bound, const graph::Step& step) {
+    if (bound.collective)
+        LR_TRY(run_collective(bound.args, bound.node->id, parts_.comms, parts_.pool));
+    else
+        run_on_cpu(bound.args, parts_.pool);
+    if (!parts_.observer)
+        return {};
+    const int rank = parts_.shard.ep_rank * parts_.shard.tp + parts_.shard.tp_rank;
+    return parts_.observer->after({rank, step, *bound.node, bound.args});
 }
 
 ConstView Executor::tensor(const Executable& executable, graph::TensorId id) const {

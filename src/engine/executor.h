@@ -5,6 +5,8 @@
 
 #include "engine/batch.h"
 #include "engine/binding.h"
+#include "engine/collectives.h"
+#include "engine/observer.h"
 #include "graph/memory_plan.h"
 
 #include <memory>
@@ -30,20 +32,35 @@ class Executable {
     graph::MemoryPlan memory_;
     InputBlock inputs_;
     Buffer input_memory_;
-    std::vector<ops::AnyArgs> bound_;
+    struct Bound {
+        const graph::Node* node;
+        ops::AnyArgs args;
+        bool collective; // other ranks take part
+    };
+    std::vector<Bound> bound_;
     std::int64_t bound_to_arena_ = -1; // generation of the arena that bound_ points into
+};
+
+// What an executor works with; all of it outlives the executor.
+struct ExecutorParts {
+    const model::Model& model;
+    model::Shard shard;
+    graph::StepOptions options;
+    const Weights& weights;
+    ThreadPool& pool;
+    const RankComms& comms;           // empty with one rank
+    NodeObserver* observer = nullptr; // optional
 };
 
 class Executor {
   public:
-    Executor(const model::Model& model, const model::Shard& shard,
-             const graph::StepOptions& options, const Weights& weights, ThreadPool& pool)
-        : model_(model), shard_(shard), options_(options), weights_(weights), pool_(pool) {}
+    explicit Executor(const ExecutorParts& parts) : parts_(parts) {}
 
     // The executable of a shape, built on first use.
     Result<Executable*> prepare(const graph::StepShape& shape);
 
-    // Runs the step on inputs filled by InputBlock::fill. States must be those of this shape.
+    // Runs the step on inputs filled by InputBlock::fill; every rank does, at the same time. States
+    // must be those of this shape.
     Status run(Executable& executable, std::span<const std::byte> inputs, StateStore& states);
 
     // The memory of a tensor after run(), valid until the next run.
@@ -54,11 +71,9 @@ class Executor {
   private:
     Status bind(Executable& executable, StateStore& states);
 
-    const model::Model& model_;
-    model::Shard shard_;
-    graph::StepOptions options_;
-    const Weights& weights_;
-    ThreadPool& pool_;
+    Status run_node(Executable::Bound& bound, const graph::Step& step);
+
+    ExecutorParts parts_;
     std::vector<std::unique_ptr<Executable>> executables_;
     Buffer arena_; // shared by all: one step runs at a time
     std::int64_t arena_generation_ = 0;

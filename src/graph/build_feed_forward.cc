@@ -193,12 +193,12 @@ View dense_ffn(StepBuilder& b, ConstView m, std::int32_t base) {
 LayerIo build_feed_forward(StepBuilder& b, ConstView m, ConstView residual,
                            std::int32_t norm_number) {
     const bool moe = b.config().moe();
-    const std::int32_t ranks = moe ? b.shard().tp * b.shard().ep : b.shard().tp;
+    const RankGroup group = moe ? RankGroup::kWorld : RankGroup::kTensor;
     const View u = moe ? MoeBuilder(b, m, norm_number).build() : dense_ffn(b, m, norm_number);
     if (b.shape().phase == Phase::kDecode)
-        return {.x = u, .residual = residual, .ranks = ranks};
+        return {.x = u, .residual = residual, .sum = group};
     b.all_reduce(norm_number + (moe ? kPrefill.reduce : 6),
-                 moe ? "moe_tp_allreduce" : "ffn_tp_allreduce", u, ranks);
+                 moe ? "moe_tp_allreduce" : "ffn_tp_allreduce", u, group);
     return {.x = u, .residual = residual};
 }
 

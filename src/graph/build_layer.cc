@@ -48,7 +48,8 @@ Norm add_norm(StepBuilder& b, std::int32_t number, const char* name, const Layer
                                .y = y,
                                .eps = b.config().rms_eps,
                                .numerics = b.options().numerics,
-                               .ranks = in.ranks,
+                               .ranks = b.ranks(in.sum),
+                               .group = in.sum.value_or(RankGroup::kTensor),
                                .precision = b.options().precision});
     return {residual, y};
 }
@@ -63,8 +64,10 @@ Norm input_norm(StepBuilder& b, const LayerIo& in) {
 Norm post_norm(StepBuilder& b, std::int32_t number, View a, ConstView residual) {
     const bool decode = b.shape().phase == Phase::kDecode;
     if (!decode)
-        b.all_reduce(number - 1, "attention_tp_allreduce", a, b.shard().tp);
-    const LayerIo io{.x = a, .residual = residual, .ranks = decode ? b.shard().tp : 1};
+        b.all_reduce(number - 1, "attention_tp_allreduce", a, RankGroup::kTensor);
+    LayerIo io{.x = a, .residual = residual};
+    if (decode)
+        io.sum = RankGroup::kTensor;
     return add_norm(b, number,
                     decode ? "attention_allreduce_add_rmsnorm" : "post_attention_add_rmsnorm", io,
                     "post_attention_layernorm", "R2", "M");

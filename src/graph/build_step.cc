@@ -37,7 +37,7 @@ ConstView build_prologue(StepBuilder& b) {
                                     .first_row =
                                         b.shard().tp_rank * b.config().vocab_size / b.shard().tp,
                                     .vocabulary = b.config().vocab_size});
-    b.all_reduce(2, "embed_allreduce", x, b.shard().tp);
+    b.all_reduce(2, "embed_allreduce", x, RankGroup::kTensor);
     b.node(3, "count_tokens",
            ops::CountTokensArgs{.ids = b.input(Input::kTokenIds),
                                 .generated = b.input(Input::kGenerated),
@@ -104,9 +104,7 @@ void build_epilogue(StepBuilder& b, const LayerIo& in) {
     const std::int64_t hidden = b.config().hidden;
     b.open_scope("epi", -1);
     const View h = b.activation("h", b.act(), {n, hidden});
-    b.node(1,
-           in.ranks > 1 || b.shape().phase == Phase::kDecode ? "final_allreduce_add_rmsnorm"
-                                                             : "final_add_rmsnorm",
+    b.node(1, in.sum ? "final_allreduce_add_rmsnorm" : "final_add_rmsnorm",
            ops::AddRmsnormArgs{.x = in.x,
                                .residual = in.residual,
                                .n_live = b.input(Input::kLiveRows),
@@ -115,7 +113,8 @@ void build_epilogue(StepBuilder& b, const LayerIo& in) {
                                .y = h,
                                .eps = b.config().rms_eps,
                                .numerics = b.options().numerics,
-                               .ranks = in.ranks,
+                               .ranks = b.ranks(in.sum),
+                               .group = in.sum.value_or(RankGroup::kTensor),
                                .precision = b.options().precision});
     const View rows = b.activation("logit_hidden", b.act(), {m, hidden});
     b.node(2, "gather_logit_rows",

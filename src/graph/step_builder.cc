@@ -180,11 +180,14 @@ Node& StepBuilder::node(std::int32_t number, std::string name, ops::AnyArgs args
     return node;
 }
 
-void StepBuilder::all_reduce(std::int32_t number, std::string name, View rows, std::int32_t ranks) {
-    node(
-        number, std::move(name),
-        ops::AllReduceArgs{.x = rows, .n_live = input(Input::kLiveRows), .y = rows, .ranks = ranks})
-        .alias = ranks == 1;
+void StepBuilder::all_reduce(std::int32_t number, std::string name, View rows, RankGroup group) {
+    node(number, std::move(name),
+         ops::AllReduceArgs{.x = rows,
+                            .n_live = input(Input::kLiveRows),
+                            .y = rows,
+                            .ranks = ranks(group),
+                            .group = group})
+        .alias = ranks(group) == 1;
 }
 
 bool StepBuilder::quantises(WeightFormat weights) const {

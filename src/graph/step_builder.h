@@ -51,8 +51,12 @@ class StepBuilder {
     // Appends a node. `name` may hold one "{}" for the format part.
     Node& node(std::int32_t number, std::string name, ops::AnyArgs args, Lane lane = Lane::kMain);
 
-    // Adds up the ranks' partial rows in place as node `number`: an alias with one rank.
-    void all_reduce(std::int32_t number, std::string name, View rows, std::int32_t ranks);
+    // Adds up a group's partial rows in place as node `number`: an alias with one rank.
+    void all_reduce(std::int32_t number, std::string name, View rows, RankGroup group);
+    // Ranks of a group; 1 for none.
+    std::int32_t ranks(std::optional<RankGroup> group) const {
+        return !group ? 1 : shard().tp * (*group == RankGroup::kWorld ? shard().ep : 1);
+    }
 
     // Quantises x [n,K] the way weights of this format want it (node `number`, "<base>_fp8_quant"),
     // or passes it through. A second quantisation of one tensor to one format reuses the first.
@@ -102,9 +106,9 @@ class StepBuilder {
 ConstView build_prologue(StepBuilder& builder); // -> embedded rows [n,D]
 // What a layer hands to the next.
 struct LayerIo {
-    ConstView x;            // [n,D], this rank's partial sum where ranks > 1
-    ConstView residual;     // [n,D], absent before the first layer
-    std::int32_t ranks = 1; // ranks whose x must be added
+    ConstView x;                       // [n,D]
+    ConstView residual;                // [n,D], absent before the first layer
+    std::optional<RankGroup> sum = {}; // x is a partial sum, still to be added over this group
 };
 LayerIo build_layer(StepBuilder& builder, std::int32_t layer, const LayerIo& in);
 void build_epilogue(StepBuilder& builder, const LayerIo& in);

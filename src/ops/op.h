@@ -24,6 +24,7 @@
 #pragma once
 
 #include "core/dims.h"
+#include "core/ranks.h"
 #include "core/view.h"
 
 #include <cstdint>

@@ -151,6 +151,21 @@ TEST(Program, WritesLogitsAsNpy) {
     fs::remove(path);
 }
 
+TEST(Program, SaysTheSameOnSeveralRanks) {
+    const auto say = [](std::vector<const char*> ranks) {
+        std::vector<const char*> arguments = {"run", "models/tiny", "-p",          "Once upon",
+                                              "-n",  "12",          "--precision", "f32"};
+        arguments.insert(arguments.end(), ranks.begin(), ranks.end());
+        return run(std::move(arguments));
+    };
+    const Outcome one = say({});
+    const Outcome four = say({"--tensor-parallel-size", "2", "--ep", "2"});
+    EXPECT_EQ(four.status, 0) << four.err;
+    EXPECT_EQ(four.out, one.out);
+    EXPECT_NE(four.err.find(", 4 ranks"), std::string::npos) << four.err;
+    EXPECT_EQ(one.err.find("ranks"), std::string::npos) << one.err;
+}
+
 TEST(Program, RefusesBadFlags) {
     expect_refused(run({"run"}), 2, {"MODEL is required"});
     expect_refused(run({"run", "models/tiny", "--frobnicate"}), 2, {"--frobnicate"});
@@ -196,6 +211,11 @@ TEST(Program, RefusesBadFlags) {
                    {"preset: expected one of 0.8B", "got \"36B\""});
     expect_refused(run({"synth", "made-nowhere"}), 2, {"--preset", "--config"});
     expect_refused(run({"dance"}), 2, {"dance"});
+    expect_refused(run({"run", "models/tiny", "-p", "x", "--tp", "3", "-q"}), 2,
+                   {"tp=3: vocabulary=4096 cannot be divided evenly"});
+    expect_refused(run({"run", "models/tiny", "-p", "x", "--tp", "17", "-q"}), 2, {"--tp"});
+    expect_refused(run({"run", "models/tiny", "-p", "x", "--tp", "8", "--ep", "8", "-q"}), 2,
+                   {"expected tp * ep in 1..16, got tp=8, ep=8"});
 }
 
 TEST(Program, CountsDecodeStepsAndNotTheTokenOfThePrompt) {

@@ -9,7 +9,7 @@
 // float32.
 #include "checkpoint/safetensors.h"
 #include "tests/checkpoint/digest.h"
-#include "tests/engine/fixture.h"
+#include "tests/engine/compare.h"
 
 #include <algorithm>
 #include <array>
@@ -78,10 +78,7 @@ class Goldens : public testing::TestWithParam<Case> {
         std_ = golden_.values<float>(key_ + "logit_std");
     }
 
-    std::string folder() const {
-        const std::string& name = GetParam().model;
-        return name == "tiny" ? source_path("models/tiny") : synthetic_model(name);
-    }
+    std::string folder() const { return model_folder(GetParam().model); }
 
     Loaded load(ops::Precision precision) const {
         EngineOptions options;
@@ -237,37 +234,6 @@ class RowErrors {
 
   private:
     std::vector<double> rows_;
-};
-
-// Prefill against decode, row by row: KL of the distributions, and the likeliest token.
-class Agreement {
-  public:
-    void add(const std::vector<float>& prefilled, const std::vector<float>& decoded) {
-        const double kl = divergence(prefilled, decoded);
-        sum_ += kl;
-        worst_ = worse(worst_, kl);
-        ++rows_;
-        const auto best = std::max_element(prefilled.begin(), prefilled.end());
-        const auto other = std::max_element(decoded.begin(), decoded.end()) - decoded.begin();
-        if (other == best - prefilled.begin())
-            return;
-        ++flips_;
-        // By how much, in probability, prefill preferred its token to decode's.
-        double sum = 0;
-        for (float logit : prefilled)
-            sum += std::exp(static_cast<double>(logit) - *best);
-        const double second =
-            std::exp(static_cast<double>(prefilled[static_cast<std::size_t>(other)]) - *best);
-        widest_flip_ = std::max(widest_flip_, (1.0 - second) / sum);
-    }
-    double mean() const { return sum_ / rows_; }
-    double worst() const { return worst_; }
-    int flips() const { return flips_; }
-    double widest_flip() const { return widest_flip_; }
-
-  private:
-    double sum_ = 0, worst_ = 0, widest_flip_ = 0;
-    int rows_ = 0, flips_ = 0;
 };
 
 // Judged by the median row: a row where a bf16 rounding flips a route is a coin toss for either

@@ -209,6 +209,40 @@ TEST(MemoryPlan, TreatsLanesAsUnordered) {
             EXPECT_FALSE(overlap(shared, routed)) << shared << " and " << routed;
 }
 
+// (ranks, group) of a node that adds up or gathers.
+std::pair<std::int32_t, RankGroup> ranks_of(const Step& step, std::string_view id) {
+    const ops::AnyArgs& args = node(step, id).args;
+    if (const auto* norm = std::get_if<ops::AddRmsnormArgs>(&args))
+        return {norm->ranks, norm->group};
+    if (const auto* sum = std::get_if<ops::AllReduceArgs>(&args))
+        return {sum->ranks, sum->group};
+    const auto& gather = std::get<ops::AllGatherArgs>(args);
+    return {gather.ranks, gather.group};
+}
+
+TEST(BuildStep, SaysWhichRanksASumRunsOver) {
+    const model::Model moe = declare("35B-A3B", "bf16");
+    const model::Shard shard{.tp = 2, .ep = 4};
+    const std::pair tensor{2, RankGroup::kTensor}, world{8, RankGroup::kWorld};
+    const Step decode = build(moe, decode_shape(4), shard);
+    EXPECT_EQ(ranks_of(decode, "pro.2"), tensor); // embedding
+    EXPECT_EQ(ranks_of(decode, "L0.1").first, 1); // nothing to add before the first layer
+    EXPECT_EQ(ranks_of(decode, "L0.11"), tensor); // heads are divided by tp
+    EXPECT_EQ(ranks_of(decode, "L1.1"), world);   // experts and the shared one by all
+    EXPECT_EQ(ranks_of(decode, "L3.10"), tensor);
+    EXPECT_EQ(ranks_of(decode, "epi.1"), world);
+    EXPECT_EQ(ranks_of(decode, "epi.4"), tensor);
+    const Step prefill = build(moe, prefill_shape(64), shard);
+    EXPECT_EQ(ranks_of(prefill, "L0.21"), tensor);
+    EXPECT_EQ(ranks_of(prefill, "L0.22").first, 1);
+    EXPECT_EQ(ranks_of(prefill, "L0.36"), world);
+    EXPECT_EQ(ranks_of(prefill, "L1.1").first, 1);
+    EXPECT_EQ(ranks_of(prefill, "L3.26"), world);
+    EXPECT_EQ(ranks_of(prefill, "epi.1").first, 1);
+    const Step dense = build(declare("27B", "bf16"), decode_shape(4), {.tp = 2});
+    EXPECT_EQ(ranks_of(dense, "L1.1"), tensor);
+}
+
 TEST(Plan, CoversEveryLaunchingNodeOnce) {
     const Step step = build(declare("35B-A3B", "fp8-block"), prefill_shape(64));
     const Plan plan = reference_plan(step);

@@ -16,6 +16,8 @@
 namespace lr::cpu {
 
 void routing_scores(const ops::RoutingScoresArgs& args, ThreadPool& pool);
+// The weights alone, by the same formula, for ids that are there already (live rows).
+void routing_weights(const ops::RoutingScoresArgs& args);
 void routing_indices(const ops::RoutingIndicesArgs& args, ThreadPool& pool);
 void experts_gate_up(const ops::ExpertsGateUpArgs& args, ThreadPool& pool);
 void experts_down(const ops::ExpertsDownArgs& args, ThreadPool& pool);

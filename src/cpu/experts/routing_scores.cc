@@ -34,12 +34,13 @@ void choose(const float* logits, std::int64_t experts, std::int64_t k, std::int3
     }
 }
 
-// values = softmax over the k chosen, of which values[0] is the largest.
+// values = softmax over the k chosen, taken from the first, which is the largest unless the choice
+// was forced.
 void softmax(float* values, std::int64_t k) {
-    const float largest = values[0];
+    const float first = values[0];
     float sum = 0;
     for (std::int64_t slot = 0; slot < k; ++slot) {
-        values[slot] = std::exp(values[slot] - largest);
+        values[slot] = std::exp(values[slot] - first);
         sum += values[slot];
     }
     for (std::int64_t slot = 0; slot < k; ++slot)
@@ -70,6 +71,23 @@ void routing_scores(const ops::RoutingScoresArgs& args, ThreadPool& pool) {
             store_floats(args.weights, t, 0, k, values);
         }
     });
+}
+
+void routing_weights(const ops::RoutingScoresArgs& args) {
+    const std::int64_t experts = args.logits.shape[1];
+    const std::int64_t k = args.ids.shape[1];
+    float* logits = thread_scratch(0, experts);
+    float* values = thread_scratch(1, k);
+    for (std::int64_t t = 0; t < live_rows(args.n_live, args.ids.rows()); ++t) {
+        load_floats(args.logits, t, 0, experts, logits);
+        for (std::int64_t slot = 0; slot < k; ++slot) {
+            const std::int32_t expert = args.ids.row_as<std::int32_t>(t)[slot];
+            LR_CHECK(expert >= 0 && expert < experts);
+            values[slot] = logits[expert];
+        }
+        softmax(values, k);
+        store_floats(args.weights, t, 0, k, values);
+    }
 }
 
 } // namespace lr::cpu

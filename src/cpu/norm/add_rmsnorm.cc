@@ -8,15 +8,27 @@
 namespace lr::cpu {
 namespace {
 
+// Adds a row to s; `row` is scratch.
+void add_row(ConstView view, std::int64_t i, std::int64_t d, float* s, float* row) {
+    load_floats(view, i, 0, d, row);
+    for (std::int64_t j = 0; j < d; ++j)
+        s[j] += row[j];
+}
+
 // s = residual + x of one row, as the norm reads it.
 void load_sum(const ops::AddRmsnormArgs& args, std::int64_t i, std::int64_t d, float* s,
-              float* residual) {
-    load_floats(args.x, i, 0, d, s);
-    if (!args.residual.empty()) {
-        load_floats(args.residual, i, 0, d, residual);
-        for (std::int64_t j = 0; j < d; ++j)
-            s[j] = residual[j] + s[j];
+              float* row) {
+    ConstView x = args.x;
+    for (std::int32_t rank = 0; rank < args.ranks; ++rank) {
+        if (args.ranks > 1)
+            x.data = args.peers[static_cast<std::size_t>(rank)];
+        if (rank == 0)
+            load_floats(x, i, 0, d, s);
+        else
+            add_row(x, i, d, s, row);
     }
+    if (!args.residual.empty())
+        add_row(args.residual, i, d, s, row);
     if (args.numerics == ops::Numerics::kHf && args.precision == ops::Precision::kModel)
         for (std::int64_t j = 0; j < d; ++j)
             s[j] = round_bf16(s[j]);
@@ -25,7 +37,8 @@ void load_sum(const ops::AddRmsnormArgs& args, std::int64_t i, std::int64_t d, f
 } // namespace
 
 void add_rmsnorm(const ops::AddRmsnormArgs& args, ThreadPool& pool) {
-    LR_CHECK_EQ(args.ranks, 1);
+    for (std::int32_t rank = 0; args.ranks > 1 && rank < args.ranks; ++rank)
+        LR_CHECK(args.peers[static_cast<std::size_t>(rank)] != nullptr);
     const std::int64_t d = args.x.shape[1];
     const std::int64_t live = live_rows(args.n_live, args.x.rows());
     pool.parallel_for(live, 8, [&](std::int64_t begin, std::int64_t end) {

@@ -9,7 +9,8 @@ Status check(const AllGatherArgs& args) {
     ShapeCheck check("all_gather");
     Dim n("n"), columns("N");
     check.match("x", args.x, {n, columns}, {DType::kBF16, DType::kF32});
-    check.require(args.ranks >= 1, fmt::format("ranks: expected >= 1, got {}", args.ranks));
+    check.require(args.ranks >= 1 && args.ranks <= kMaxRanks,
+                  fmt::format("ranks: expected 1..{}, got {}", kMaxRanks, args.ranks));
     if (check.status().ok())
         check.match("y", args.y, {n, args.ranks * columns.value()}, {args.x.dtype});
     return check.status();

@@ -13,7 +13,7 @@
 // Scratch   the communicator's
 // Cost      x and y once; nothing at all for one rank in place
 //
-// The CPU function runs ranks == 1 only, as a copy; ranks are the communicator's business.
+// The CPU function runs ranks == 1 only, as a copy; of several ranks comm::Communicator runs it.
 #pragma once
 
 #include "ops/op.h"
@@ -24,6 +24,7 @@ struct AllGatherArgs {
     ConstView x; // [n,N]
     View y;      // [n,ranks*N]
     std::int32_t ranks = 1;
+    RankGroup group = RankGroup::kTensor; // as in all_reduce
 
     template <typename Visitor> void visit(Visitor& v) {
         v.in("x", x);

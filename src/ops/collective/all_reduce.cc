@@ -11,7 +11,8 @@ Status check(const AllReduceArgs& args) {
     check.match("x", args.x, {n, d}, {DType::kBF16, DType::kF32});
     check.match_optional("n_live", args.n_live, {1}, {DType::kI32});
     check.match("y", args.y, {n, d}, {args.x.dtype});
-    check.require(args.ranks >= 1, fmt::format("ranks: expected at least 1, got {}", args.ranks));
+    check.require(args.ranks >= 1 && args.ranks <= kMaxRanks,
+                  fmt::format("ranks: expected 1..{}, got {}", kMaxRanks, args.ranks));
     return check.status();
 }
 

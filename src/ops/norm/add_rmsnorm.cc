@@ -15,14 +15,20 @@ Status check(const AddRmsnormArgs& args) {
     check.match_optional("residual_out", args.residual_out, {n, d}, {DType::kBF16, DType::kF32});
     check.match("y", args.y, {n, d}, {DType::kBF16, DType::kF32});
     check.require(args.eps > 0, fmt::format("eps: expected a positive number, got {}", args.eps));
-    check.require(args.ranks >= 1, fmt::format("ranks: expected at least 1, got {}", args.ranks));
+    check.require(args.ranks >= 1 && args.ranks <= kMaxRanks,
+                  fmt::format("ranks: expected 1..{}, got {}", kMaxRanks, args.ranks));
+    check.require(args.ranks == 1 || args.x.empty() ||
+                      (args.x.data != args.y.data && args.x.data != args.residual_out.data),
+                  "ranks > 1: nothing may alias x");
     check.require(args.y.empty() || args.y.data != args.residual_out.data,
                   "y and residual_out must be different buffers");
     return check.status();
 }
 
 Cost cost(const AddRmsnormArgs& args) {
-    return whole_tensor_cost(args, 7 * args.y.shape.count());
+    Cost cost = whole_tensor_cost(args, (6 + args.ranks) * args.y.shape.count());
+    cost.read_bytes += (args.ranks - 1) * args.x.bytes();
+    return cost;
 }
 
 } // namespace lr::ops

@@ -53,7 +53,7 @@ TEST(AllReduce, RefusesMixedTypesAndNoRanks) {
     EXPECT_EQ(check(args).message(), "all_reduce: y: expected dtype bf16, got f32");
     args = c.args;
     args.ranks = 0;
-    EXPECT_EQ(check(args).message(), "all_reduce: ranks: expected at least 1, got 0");
+    EXPECT_EQ(check(args).message(), "all_reduce: ranks: expected 1..16, got 0");
 }
 
 TEST(AllReduce, CountsOneAddForEachFurtherRank) {

@@ -41,6 +41,23 @@ struct Case {
     }
 };
 
+// Ids that somebody else chose, in an order of his own: exp(l - l of the first) over their sum.
+TEST(RoutingScores, WeighsGivenIdsByTheSameFormula) {
+    Case c(DType::kF32, 2, 4, 3);
+    c.logits.set_all({1, 3, 2, 0, //
+                      9, 9, 9, 9});
+    c.ids.set_all({3, 1, 0, //
+                   -1, -1, -1});
+    c.n_live.set(0, 1);
+    cpu::routing_weights(c.args);
+    const double sum = 1 + std::exp(3.0) + std::exp(1.0);
+    EXPECT_NEAR(c.weights.at(0), 1 / sum, 1e-6);
+    EXPECT_NEAR(c.weights.at(1), std::exp(3.0) / sum, 1e-6);
+    EXPECT_NEAR(c.weights.at(2), std::exp(1.0) / sum, 1e-6);
+    EXPECT_EQ(c.row_ids(0), (std::vector<double>{3, 1, 0}));
+    EXPECT_TRUE(std::isnan(c.weights.at(3))) << "a dead row was written";
+}
+
 TEST(RoutingScores, LowestIndexWinsTies) {
     Case c(DType::kF32, 3, 6, 3);
     c.logits.set_all({1, 3, 3, 2, 3, 0, //

@@ -200,12 +200,52 @@ TEST(AddRmsnorm, RefusesWrongArguments) {
     EXPECT_EQ(check(args).message(), "add_rmsnorm: x: expected a tensor, got none");
 }
 
-TEST(AddRmsnormDeathTest, RunsOneRankOnly) {
+// Three ranks' partial rows against one rank whose x is their sum in f32, in rank order: the sum
+// is not rounded before the residual is added.
+TEST(AddRmsnorm, AddsTheRanksPartialRowsInOrderBeforeTheResidual) {
+    for (Numerics numerics : {Numerics::kHf, Numerics::kSeed}) {
+        Case ranks(DType::kBF16, numerics, Precision::kModel);
+        Case one(DType::kBF16, numerics, Precision::kModel);
+        std::vector<GuardedTensor> partial(3, ranks.x);
+        partial[0].fill("rank 0", 100.0);
+        partial[1].fill("rank 1", 1.0);
+        partial[2].fill("rank 2", 100.0);
+        GuardedTensor sum(DType::kF32, {kRows, kHidden});
+        for (std::int64_t i = 0; i < sum.count(); ++i)
+            sum.set(i, static_cast<float>(partial[0].at(i)) + static_cast<float>(partial[1].at(i)) +
+                           static_cast<float>(partial[2].at(i)));
+        ranks.args.x = partial[1];
+        ranks.args.ranks = 3;
+        for (std::size_t r = 0; r < 3; ++r) {
+            ranks.n_live.set(0, kRows - 2);
+            partial[r].poison(kRows - 2, 2);
+            ranks.args.peers[r] = partial[r].view().data;
+        }
+        one.n_live.set(0, kRows - 2);
+        one.args.x = sum;
+        ranks.run(2);
+        one.run();
+        EXPECT_EQ(ranks.residual_out.all_bytes(), one.residual_out.all_bytes());
+        EXPECT_EQ(ranks.y.all_bytes(), one.y.all_bytes());
+    }
+}
+
+TEST(AddRmsnorm, RefusesToOverwriteWhatOtherRanksRead) {
+    Case c(DType::kBF16, Numerics::kHf, Precision::kModel);
+    c.args.residual_out = c.x;
+    EXPECT_TRUE(check(c.args).ok());
+    c.args.ranks = 2;
+    EXPECT_EQ(check(c.args).message(), "add_rmsnorm: ranks > 1: nothing may alias x");
+    c.args.ranks = kMaxRanks + 1;
+    EXPECT_EQ(check(c.args).message(), "add_rmsnorm: ranks: expected 1..16, got 17");
+}
+
+TEST(AddRmsnormDeathTest, RunsNoSumWhosePeersAreUnknown) {
     Case c(DType::kBF16, Numerics::kHf, Precision::kModel);
     c.args.ranks = 2;
-    EXPECT_TRUE(check(c.args).ok());
+    c.args.peers[0] = c.args.x.data;
     ThreadPool pool(1);
-    EXPECT_DEATH(cpu::add_rmsnorm(c.args, pool), "args.ranks == 1: 2 vs 1");
+    EXPECT_DEATH(cpu::add_rmsnorm(c.args, pool), "peers");
 }
 
 TEST(AddRmsnorm, CountsEachTensorOnce) {
@@ -219,6 +259,9 @@ TEST(AddRmsnorm, CountsEachTensorOnce) {
                         .write_bytes = 2 * 8 * 4096 * 2,
                         .flops = 7 * 8 * 4096};
     EXPECT_EQ(cost(args), expected);
+    args.ranks = 3;
+    EXPECT_EQ(cost(args).read_bytes, 4 * 8 * 4096 * 2 + 4096 * 2);
+    EXPECT_EQ(cost(args).flops, 9 * 8 * 4096);
 }
 
 } // namespace

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// engine/observer.h: watching a step node by node: for tests, verify and traces. An engine without
+// an observer pays nothing for it.
+#pragma once
+
+#include "graph/step.h"
+
+#include <vector>
+
+namespace lr::engine {
+
+// A node that has just run. Its arguments point into memory that later nodes overwrite.
+struct Launched {
+    int rank; // of the world
+    const graph::Step& step;
+    const graph::Node& node;
+    const ops::AnyArgs& args;
+
+    // What the node wrote: its outputs and states, padding included.
+    struct Written {
+        const char* slot;
+        graph::TensorId tensor;
+        View view;
+    };
+    std::vector<Written> written() const;
+};
+
+class NodeObserver {
+  public:
+    virtual ~NodeObserver() = default;
+
+    // Called after each launch, on the rank's own thread; several ranks call at the same time. It
+    // may change what the node wrote: later nodes read that. An error fails the step on all ranks.
+    virtual Status after(const Launched& launched) = 0;
+};
+
+} // namespace lr::engine
