@@ -49,7 +49,7 @@ void match_blocks(ShapeCheck& check, Letters& at, const Tokens& tokens, const Ra
 } // namespace
 
 Status check(const Tokens& tokens, const ExpertMajor& to, int ranks) {
-    ShapeCheck check("dispatch");
+    ShapeCheck check("expert layout");
     Letters at(tokens, ranks);
     match_tokens(check, at, tokens);
     match_slab(check, at, tokens, to);
@@ -57,7 +57,7 @@ Status check(const Tokens& tokens, const ExpertMajor& to, int ranks) {
 }
 
 Status check(const Tokens& tokens, const RankMajor& to, int ranks) {
-    ShapeCheck check("dispatch");
+    ShapeCheck check("expert layout");
     Letters at(tokens, ranks);
     match_tokens(check, at, tokens);
     match_blocks(check, at, tokens, to);
@@ -65,7 +65,7 @@ Status check(const Tokens& tokens, const RankMajor& to, int ranks) {
 }
 
 Status check(const Tokens& tokens, const ExpertMajor& from, int ranks, ConstView z, ConstView y) {
-    ShapeCheck check("combine");
+    ShapeCheck check("expert layout");
     Letters at(tokens, ranks);
     match_tokens(check, at, tokens);
     match_slab(check, at, tokens, from);
@@ -77,7 +77,7 @@ Status check(const Tokens& tokens, const ExpertMajor& from, int ranks, ConstView
 
 Status check(const Tokens& tokens, const RankMajor& from, int ranks, const RankMajorResult& result,
              ConstView y) {
-    ShapeCheck check("combine");
+    ShapeCheck check("expert layout");
     Letters at(tokens, ranks);
     Dim rows("rows");
     match_tokens(check, at, tokens);

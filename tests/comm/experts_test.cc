@@ -362,7 +362,8 @@ TEST(ExpertLayout, AViewOfAnotherShapeNamesTheRank) {
     all.parcels[1].slab.counts.shape[0] = 3;
     const auto results = all.run(
         [](Communicator& me, Parcel& mine) { return me.dispatch("L1", mine.own(), mine.slab); });
-    expect_all_say(results, "rank 1: L1: dispatch: counts dim 0: expected L=2, got 3");
+    expect_all_say(results,
+                   "rank 1: dispatch at L1: expert layout: counts dim 0: expected L=2, got 3");
 }
 
 // The same buffers again and again, the routing another each time: nothing of an earlier round is

@@ -1,94 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Dispatch and combine of comm/local. Every rank reads every rank's ids, so that all know all
-// counts: where a row lies follows from them alone, and an overflow is seen by all before anything
-// is written. The receiver copies the rows it gets; the token's rank fetches the results.
+// Dispatch of comm/local. Every rank reads every rank's ids, so that all know all counts: where a
+// row lies follows from them alone, and an overflow is seen by all before anything is written. The
+// receiver copies the rows it gets.
+#include "comm/expert_rows.h"
 #include "comm/local_rank.h"
-#include "numerics/convert.h"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
-#include <span>
 #include <vector>
 
 namespace lr::comm {
 namespace {
 
-constexpr std::int64_t kPiece = 512; // floats added at a time
-
 // The views of a dispatch call.
 enum : std::size_t { kX, kIds, kWeights, kLive };
-// The views of a combine call: results, then what says whose they are.
-enum : std::size_t { kResult, kCounts, kOwner };
-
-std::int32_t int_at(ConstView view, std::int64_t index) {
-    return view.as<std::int32_t>()[index];
-}
-std::int32_t int_at(ConstView view, std::int64_t row, std::int64_t column) {
-    return view.row_as<std::int32_t>(row)[column];
-}
-
-std::int64_t live_rows(ConstView n_live, std::int64_t rows) {
-    return std::clamp<std::int64_t>(int_at(n_live, 0), 0, rows);
-}
-
-// Row `row` of a dense [A,B,D] as one of [A*B,D].
-ConstView flat(ConstView view) {
-    return {view.data, view.dtype, {view.shape[0] * view.shape[1], view.shape[2]}};
-}
-View flat(View view) {
-    return {view.data, view.dtype, {view.shape[0] * view.shape[1], view.shape[2]}};
-}
 
 void copy_row(View to, std::int64_t row, ConstView from, std::int64_t source) {
     std::memcpy(to.row(row), from.row(source),
                 static_cast<std::size_t>(dtype_bytes(to.dtype, to.shape.row_count())));
-}
-
-// The terms of one row of a sum.
-struct Term {
-    ConstView rows;
-    std::int64_t row;
-    float weight;
-};
-
-// y[row] = sum of weight * value over the terms in their order, in f32 and rounded once.
-void store_sum(View y, std::int64_t row, std::span<const Term> terms) {
-    std::array<float, kPiece> sum, value;
-    const std::int64_t width = y.shape.row_count();
-    for (std::int64_t first = 0; first < width; first += kPiece) {
-        const std::int64_t count = std::min(kPiece, width - first);
-        std::fill_n(sum.begin(), count, 0.0f);
-        for (const Term& term : terms) {
-            const DType dtype = term.rows.dtype;
-            numerics::decode_to_f32(dtype, term.rows.row(term.row) + dtype_bytes(dtype, first),
-                                    count, value.data());
-            for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i)
-                sum[i] += term.weight * value[i];
-        }
-        numerics::encode_from_f32(y.dtype, sum.data(), count,
-                                  y.row(row) + dtype_bytes(y.dtype, first));
-    }
-}
-
-// Whether row `row` of a slab came from this rank, token and slot.
-bool is_source(ConstView source, std::int64_t row, std::array<std::int64_t, 3> expected) {
-    const auto* found = source.as<std::int32_t>() + row * 3;
-    return std::equal(expected.begin(), expected.end(), found);
-}
-
-float weight_at(ConstView weights, std::int64_t row, std::int64_t column) {
-    float weight = 0;
-    numerics::decode_to_f32(weights.dtype, weights.row(row) + dtype_bytes(weights.dtype, column), 1,
-                            &weight);
-    return weight;
-}
-
-void zero_rows(View y, std::int64_t first) {
-    for (std::int64_t i = first; i < y.rows(); ++i)
-        std::memset(y.row(i), 0,
-                    static_cast<std::size_t>(dtype_bytes(y.dtype, y.shape.row_count())));
 }
 
 // What every rank of a dispatch must agree on; n is each rank's own.
@@ -267,7 +197,7 @@ void place_tokens(const Batches& all, int rank, std::int64_t local, const RankMa
 
 Status LocalRank::dispatch(std::string_view at, const Tokens& tokens, const ExpertMajor& to) {
     if (Status status = check(tokens, to, size()); !status.ok())
-        return refuse(status.with_context(at));
+        return refuse(status.with_context(fmt::format("dispatch at {}", at)));
     LR_TRY(meet(dispatch_call("dispatch, expert-major,", at, tokens, to.rows)));
     const Batches all(group_);
     const auto counts = count_pairs(all, tokens.experts, to.rows.shape[1]);
@@ -280,7 +210,7 @@ Status LocalRank::dispatch(std::string_view at, const Tokens& tokens, const Expe
 
 Status LocalRank::dispatch(std::string_view at, const Tokens& tokens, const RankMajor& to) {
     if (Status status = check(tokens, to, size()); !status.ok())
-        return refuse(status.with_context(at));
+        return refuse(status.with_context(fmt::format("dispatch at {}", at)));
     LR_TRY(meet(dispatch_call("dispatch, rank-major,", at, tokens, to.rows)));
     const Batches all(group_);
     const std::int64_t local = tokens.experts / size();
@@ -288,105 +218,6 @@ Status LocalRank::dispatch(std::string_view at, const Tokens& tokens, const Rank
         return give_up(status.with_context(fmt::format("dispatch at {}", at)));
     receive_tokens(all, member_, local, to);
     place_tokens(all, member_, local, to);
-    return release(at);
-}
-
-Status LocalRank::combine(std::string_view at, const Tokens& tokens, const ExpertMajor& from,
-                          ConstView z, View y) {
-    if (Status status = check(tokens, from, size(), z, y); !status.ok())
-        return give_up(status);
-    LR_TRY(meet({.operation = "combine, expert-major,",
-                 .at = at,
-                 .dtype = z.dtype,
-                 .shape = z.shape,
-                 .views = {z, from.counts, from.source}}));
-    const std::int64_t local = z.shape[0], capacity = z.shape[1], slots = tokens.ids.shape[1];
-    const std::int64_t mine = live_rows(tokens.n_live, tokens.x.rows());
-    std::vector<Term> terms;
-    for (std::int64_t t = 0; t < mine; ++t) {
-        terms.clear();
-        for (std::int64_t k = 0; k < slots; ++k) {
-            const std::int32_t e = int_at(tokens.ids, t, k);
-            if (e < 0)
-                continue;
-            const auto owner = static_cast<int>(e / local);
-            const std::int64_t row = int_at(from.row_of, t, k);
-            const std::int64_t place = row - e % local * capacity;
-            if (owner >= size() || place < 0 ||
-                place >= int_at(theirs(owner, kCounts), e % local) ||
-                !is_source(theirs(owner, kOwner), row, {member_, t, k}))
-                return give_up(fail(Code::kInternal,
-                                    "combine at {}: token {} slot {} of rank {} is not row {} of "
-                                    "expert {} on rank {}",
-                                    at, t, k, member_, place, e, owner));
-            terms.push_back({flat(theirs(owner, kResult)), row, weight_at(tokens.weights, t, k)});
-        }
-        store_sum(y, t, terms);
-    }
-    zero_rows(y, mine);
-    return release(at);
-}
-
-namespace {
-
-// One sum a live row: its token's share of this rank.
-Status sum_slots(const RankMajor& from, const RankMajorResult& result) {
-    const std::int64_t capacity = from.rows.shape[1], slots = from.ids.shape[2];
-    const ConstView weights = flat(from.weights);
-    const View partial = flat(result.partial);
-    std::vector<Term> terms;
-    for (std::int64_t s = 0; s < from.rows.shape[0]; ++s)
-        for (std::int64_t row = s * capacity; row < s * capacity + int_at(from.counts, s); ++row) {
-            terms.clear();
-            for (std::int64_t k = 0; k < slots; ++k) {
-                if (int_at(from.ids, row * slots + k) < 0)
-                    continue;
-                const std::int32_t z_row = int_at(result.row_of, row * slots + k);
-                if (z_row < 0 || z_row >= result.z.rows())
-                    return fail(Code::kInternal,
-                                "block of rank {}, row {}, slot {}: expected a row of z in 0..{}, "
-                                "got {}",
-                                s, row - s * capacity, k, result.z.rows() - 1, z_row);
-                terms.push_back({result.z, z_row, weight_at(weights, row, k)});
-            }
-            store_sum(partial, row, terms);
-        }
-    return {};
-}
-
-} // namespace
-
-Status LocalRank::combine(std::string_view at, const Tokens& tokens, const RankMajor& from,
-                          const RankMajorResult& result, View y) {
-    if (Status status = check(tokens, from, size(), result, y); !status.ok())
-        return give_up(status);
-    if (Status status = sum_slots(from, result); !status.ok())
-        return refuse(status.with_context(fmt::format("combine at {}", at)));
-    LR_TRY(meet({.operation = "combine, rank-major,",
-                 .at = at,
-                 .dtype = result.partial.dtype,
-                 .shape = result.partial.shape,
-                 .views = {result.partial, from.counts, from.tokens}}));
-    const std::int64_t capacity = from.rows.shape[1],
-                       mine = live_rows(tokens.n_live, tokens.x.rows());
-    std::vector<Term> terms;
-    for (std::int64_t t = 0; t < mine; ++t) {
-        terms.clear();
-        for (int r = 0; r < size(); ++r) {
-            const std::int64_t place = int_at(from.row_of, t, r);
-            if (place < 0)
-                continue;
-            const std::int64_t row = member_ * capacity + place;
-            if (place >= int_at(theirs(r, kCounts), member_) || int_at(theirs(r, kOwner), row) != t)
-                return give_up(fail(Code::kInternal,
-                                    "combine at {}: token {} of rank {} is not row {} of its "
-                                    "block on rank {}",
-                                    at, t, member_, place, r));
-            terms.push_back({flat(theirs(r, kResult)), row, 1.0f});
-        }
-        store_sum(y, t, terms);
-    }
-    zero_rows(y, mine);
     return release(at);
 }
 
