@@ -20,12 +20,21 @@ struct Layout {
 };
 
 constexpr Layout kLayouts[] = {
-    {"dense-tied-r1", 2, 1}, {"dense-untied-r2", 2, 1},
-    {"moe-untied-r1", 2, 1}, {"moe-untied-r1", 1, 2},
-    {"moe-untied-r1", 2, 2}, {"moe-tied-r2", 2, 1},
-    {"moe-tied-r2", 1, 4},   {"moe-tied-r2", 2, 2},
-    {"moe-tp4", 4, 1},       {"moe-tp4", 4, 2},
-    {"tiny", 2, 1},          {"tiny", 2, 2},
+    {"dense-tied-r1", 2, 1},
+    {"dense-untied-r2", 2, 1},
+    {"dense-tied-r3", 2, 1},
+    {"moe-untied-r1", 2, 1},
+    {"moe-untied-r1", 1, 2},
+    {"moe-untied-r1", 2, 2},
+    {"moe-tied-r2", 2, 1},
+    {"moe-tied-r2", 1, 4},
+    {"moe-tied-r2", 2, 2},
+    {"moe-tied-r4-top8", 2, 2},
+    {"moe-untied-r4-top10", 1, 4},
+    {"moe-tp4", 4, 1},
+    {"moe-tp4", 4, 2},
+    {"tiny", 2, 1},
+    {"tiny", 2, 2},
 };
 
 EngineOptions options(ops::Precision precision, std::int32_t tp = 1, std::int32_t ep = 1) {
