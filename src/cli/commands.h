@@ -17,9 +17,11 @@ namespace lr::cli {
 using Action = std::function<Status()>;
 
 void add_run(CLI::App& app, Action& action);
+void add_chat(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_tokenize(CLI::App& app, Action& action);
 void add_ppl(CLI::App& app, Action& action);
+void add_score(CLI::App& app, Action& action);
 void add_synth(CLI::App& app, Action& action);
 void add_devices(CLI::App& app, Action& action);
 

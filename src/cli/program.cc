@@ -49,9 +49,11 @@ int run_program(int argc, const char* const* argv) {
 
     Action action;
     add_run(app, action);
+    add_chat(app, action);
     add_inspect(app, action);
     add_tokenize(app, action);
     add_ppl(app, action);
+    add_score(app, action);
     add_synth(app, action);
     add_devices(app, action);
     try {
