@@ -24,12 +24,6 @@ inline std::string model_folder(const std::string& name) {
     return write_model(name, config, random_storage(name));
 }
 
-inline SequenceId open(Engine& engine) {
-    const auto id = engine.open_sequence();
-    EXPECT_TRUE(id) << (id ? "" : id.error().message());
-    return id ? *id : SequenceId{};
-}
-
 // Every state of two sequences, which two engines may own, agrees to `bound` of its largest element
 // (f32 states).
 inline void expect_same_states(Engine& engine, SequenceId a, Engine& other, SequenceId b,

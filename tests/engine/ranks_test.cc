@@ -110,7 +110,7 @@ TEST_P(Ranks, AgreeWithOneRankInBf16WhenRoutedAlike) {
 TEST(RanksBits, RowsDoNotDependOnMatesAtTwoRanks) {
     for (const char* name : {"moe-tied-r2", "dense-untied-r2"}) {
         auto [opened, engine] =
-            load_engine(synthetic_model(name), options(ops::Precision::kModel, 2, 1));
+            load_engine(model_folder(name), options(ops::Precision::kModel, 2, 1));
         expect_rows_independent(*engine);
     }
 }
@@ -119,7 +119,7 @@ TEST(RanksBits, RunsRepeatAndThreadsDoNotMatter) {
     const auto run = [](int threads) {
         EngineOptions o = options(ops::Precision::kModel, 2, 2);
         o.threads = threads;
-        auto [opened, engine] = load_engine(synthetic_model("moe-tied-r2"), o);
+        auto [opened, engine] = load_engine(model_folder("moe-tied-r2"), o);
         const SequenceId id = open(*engine);
         auto logits = prefill(*engine, id, some_ids(70, 448, 42), Logits::kAll);
         const auto row = decode(*engine, id, 7);
@@ -153,14 +153,13 @@ TEST(RanksBits, EveryRankHasTheSameLogitsAndDraws) {
     KeepDraws draws;
     EngineOptions o = options(ops::Precision::kModel, 2, 2);
     o.observer = &draws;
-    auto [opened, engine] = load_engine(synthetic_model("moe-tied-r2"), o);
+    auto [opened, engine] = load_engine(model_folder("moe-tied-r2"), o);
     const SequenceId id = open(*engine);
     StepInput input{.phase = graph::Phase::kPrefill};
     input.pieces.push_back({.sequence = id,
                             .tokens = some_ids(70, 448, 43),
                             .logits = Logits::kAll,
-                            .temperature = 1.0f,
-                            .seed = 5});
+                            .sampling = {.temperature = 1.0f, .presence = 0.5f, .seed = 5}});
     step(*engine, input);
     input.phase = graph::Phase::kDecode;
     input.pieces[0].tokens = {};
@@ -169,6 +168,22 @@ TEST(RanksBits, EveryRankHasTheSameLogitsAndDraws) {
     EXPECT_GT(draws.of(0).size(), 73u * 448 * 4);
     for (std::size_t rank = 1; rank < 4; ++rank)
         EXPECT_EQ(draws.of(rank), draws.of(0)) << "rank " << rank;
+}
+
+TEST(RanksState, AForkTakesEveryRanksPartOfTheState) {
+    auto [opened, engine] =
+        load_engine(model_folder("moe-tied-r2"), options(ops::Precision::kModel, 2, 2));
+    const auto ids = some_ids(70, 448, 45);
+    const SequenceId parent = open(*engine);
+    prefill(*engine, parent, ids);
+    const auto child = engine->fork_sequence(parent);
+    ASSERT_TRUE(child) << child.error().message();
+    const auto expected = decode(*engine, parent, 9);
+    EXPECT_EQ(decode(*engine, *child, 9), expected);
+    EXPECT_TRUE(engine->read_state(*child, -1, graph::StateKind::kTokenCounts));
+    const auto refused = engine->read_state(*child, 0, graph::StateKind::kKeys);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().message(), "layer 0: it keeps no state of this kind");
 }
 
 // Fails one node of one rank once.
@@ -193,7 +208,7 @@ TEST(RanksFailure, OneRanksFailureFailsTheStepAndTheSequenceAlone) {
         FailOnce failure(rank, "L1.3");
         EngineOptions o = options(ops::Precision::kModel, 2, 1);
         o.observer = &failure;
-        auto [opened, engine] = load_engine(synthetic_model("moe-tied-r2"), o);
+        auto [opened, engine] = load_engine(model_folder("moe-tied-r2"), o);
         const auto ids = some_ids(40, 448, 44);
         const SequenceId other = open(*engine);
         const auto expected = prefill(*engine, other, ids);
@@ -219,7 +234,7 @@ TEST(RanksFailure, OneRanksFailureFailsTheStepAndTheSequenceAlone) {
 }
 
 TEST(RanksRefusals, NameWhatCannotBeDivided) {
-    auto opened = model::open_model(synthetic_model("dense-tied-r1"));
+    auto opened = model::open_model(model_folder("dense-tied-r1"));
     ASSERT_TRUE(opened);
     const auto error = [&](std::int32_t tp, std::int32_t ep) {
         const auto engine = Engine::load(*opened, options(ops::Precision::kModel, tp, ep));
@@ -251,7 +266,7 @@ TEST(Observer, SeesEveryLaunchingNodeOnceInOrderOnEveryRank) {
     } names;
     EngineOptions o = options(ops::Precision::kModel, 2, 1);
     o.observer = &names;
-    auto [opened, engine] = load_engine(synthetic_model("moe-tied-r2"), o);
+    auto [opened, engine] = load_engine(model_folder("moe-tied-r2"), o);
     prefill(*engine, open(*engine), {1, 2, 3});
     EXPECT_EQ(names.ran[0], names.expected);
     EXPECT_EQ(names.ran[1], names.expected);
