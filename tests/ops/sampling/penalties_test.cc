@@ -99,7 +99,7 @@ float z_of(SampleCase& c, std::int64_t id) {
     return high; // id 0 wins a tie, so this is the value itself
 }
 
-// Ids 1 to 6 with every kind of entry. Worked by hand: repetition 2, frequency 0.25, presence 0.5.
+// Ids 1 to 7 with every kind of entry. Worked by hand: repetition 2, frequency 0.25, presence 0.5.
 //   id  logit  seen                 / or * 2   - 0.25 n   - 0.5
 //   1    4     not                   4          4          4
 //   2    4     prompt                2          2          2
@@ -107,25 +107,50 @@ float z_of(SampleCase& c, std::int64_t id) {
 //   4   -3     prompt, once         -6         -6.25      -6.75
 //   5   -3     prompt               -6         -6         -6
 //   6    0     generated 4 times     0         -1         -1.5
+//   7    0.5   prompt                0.25       0.25       0.25
 TEST(Penalties, FollowTheHandComputedTable) {
-    SampleCase c(1, 7);
-    const std::vector<double> logits = {0, 4, 4, 4, -3, -3, 0};
-    const std::vector<double> entries = {0, 0, kPrompt, 2, kPrompt + 1, kPrompt, 4};
-    const std::vector<double> expected = {0, 4, 2, 1, -6.75, -6, -1.5};
-    for (std::int64_t i = 0; i < 7; ++i)
-        c.counts.set(7 + i, entries[static_cast<std::size_t>(i)]);
+    SampleCase c(1, 8);
+    const std::vector<double> logits = {0, 4, 4, 4, -3, -3, 0, 0.5};
+    const std::vector<double> entries = {0, 0, kPrompt, 2, kPrompt + 1, kPrompt, 4, kPrompt};
+    const std::vector<double> expected = {0, 4, 2, 1, -6.75, -6, -1.5, 0.25};
+    for (std::int64_t i = 0; i < 8; ++i)
+        c.counts.set(8 + i, entries[static_cast<std::size_t>(i)]);
     c.count_slot.set(0, 1);
     c.repetition.set(0, 2);
     c.frequency.set(0, 0.25);
     c.presence.set(0, 0.5);
     c.set_bias_range(0, 3, 4);
-    for (std::int64_t id = 1; id < 7; ++id) {
+    for (std::int64_t id = 1; id < 8; ++id) {
         // The others out of the way.
-        c.logits.set_all(std::vector<double>(7, -5000));
+        c.logits.set_all(std::vector<double>(8, -5000));
         c.logits.set(0, 0);
         c.logits.set(id, logits[static_cast<std::size_t>(id)]);
         EXPECT_EQ(z_of(c, id), expected[static_cast<std::size_t>(id)]) << "id " << id;
     }
+}
+
+// Held at the largest finite number, of which all then are equal: the others of the vocabulary and
+// the draw go on.
+TEST(Penalties, StayFinite) {
+    SampleCase c(2, 4);
+    for (std::int64_t i = 0; i < 8; ++i)
+        c.logits.set(i, i < 4 ? -3e38 + 1e37 * static_cast<double>(i) : 3e38);
+    c.logits.set(7, 1);
+    c.counts.set_all({1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0});
+    c.count_slot.set_all({0, 1});
+    c.repetition.set_all({100, 0.01});
+    c.set_rows(c.temperature, 1);
+    std::vector<int> seen(8, 0);
+    for (int position = 0; position < 100; ++position) {
+        c.set_rows(c.position, position);
+        c.run();
+        for (std::int64_t row : {0, 1}) {
+            ASSERT_EQ(c.status.at(row), 0);
+            ++seen[static_cast<std::size_t>(4 * row + c.id(row))];
+        }
+    }
+    for (std::size_t i = 0; i < 8; ++i)
+        EXPECT_EQ(seen[i] > 0, i < 7) << i;
 }
 
 TEST(Penalties, AreOffWithoutASlotOrWithNeutralValues) {

@@ -143,6 +143,74 @@ TEST(Sample, SharesTheDrawsOfEqualLogitsOverTheReleasedVocabulary) {
     shared_by(100'000);
 }
 
+// The x with x ^ (x >> shift) == y.
+std::uint64_t undo_shift(std::uint64_t y, int shift) {
+    std::uint64_t x = y;
+    for (int done = shift; done < 64; done += shift)
+        x = y ^ (x >> shift);
+    return x;
+}
+
+// The factor's inverse modulo 2^64: each round doubles the bits that are right.
+std::uint64_t undo_product(std::uint64_t product, std::uint64_t factor) {
+    std::uint64_t inverse = factor;
+    for (int round = 0; round < 6; ++round)
+        inverse *= 2 - factor * inverse;
+    return product * inverse;
+}
+
+std::uint64_t undo_mix64(std::uint64_t mixed) {
+    std::uint64_t x = undo_product(undo_shift(mixed, 31), 0x94D0'49BB'1331'11EBu);
+    x = undo_product(undo_shift(x, 27), 0xBF58'476D'1CE4'E5B9u);
+    return undo_shift(x, 30);
+}
+
+// The seed whose draw at stream 0, position 0 has these bits.
+std::uint64_t seed_of(std::uint64_t bits) {
+    const std::uint64_t key = undo_mix64(bits) - numerics::kGolden;
+    return undo_mix64(undo_mix64(key)) - numerics::kGolden;
+}
+
+// Four equal weights: the second quarter of the bits begins with its own first number.
+TEST(Sample, GivesTheLowerEdgeOfAnIntervalToItsToken) {
+    constexpr std::uint64_t kQuarter = std::uint64_t{1} << 62;
+    SampleCase c(6, 4);
+    c.set_all_logits(0.5);
+    c.set_rows(c.temperature, 0.7);
+    c.set_rows(c.position, 0);
+    const std::uint64_t bits[] = {
+        0, kQuarter - 1, kQuarter, 3 * kQuarter - 1, 3 * kQuarter, ~std::uint64_t{0}};
+    for (std::int64_t i = 0; i < 6; ++i) {
+        const std::uint64_t seed = seed_of(bits[i]);
+        ASSERT_EQ(numerics::counter_bits(seed, 0, 0), bits[i]);
+        c.seed.view().as<std::int64_t>()[i] = static_cast<std::int64_t>(seed);
+    }
+    for (const double top_k : {0, 3}) {
+        c.set_rows(c.top_k, top_k); // 3: the quarter lies within the first third
+        c.run();
+        const std::vector<std::int64_t> expected =
+            top_k == 0 ? std::vector<std::int64_t>{0, 0, 1, 2, 3, 3}
+                       : std::vector<std::int64_t>{0, 0, 0, 2, 2, 2};
+        for (std::int64_t i = 0; i < 6; ++i)
+            EXPECT_EQ(c.id(i), expected[static_cast<std::size_t>(i)]) << i << " top-k " << top_k;
+    }
+}
+
+TEST(Sample, NeverDrawsATokenWithoutWeight) {
+    SampleCase c(2, 4);
+    c.set_logit_rows({-1000, 1, 1, -1000});
+    c.set_rows(c.temperature, 1);
+    c.set_rows(c.position, 0);
+    c.seed.view().as<std::int64_t>()[0] = static_cast<std::int64_t>(seed_of(0));
+    c.seed.view().as<std::int64_t>()[1] = static_cast<std::int64_t>(seed_of(~std::uint64_t{0}));
+    for (const double top_k : {0, 4, 3}) {
+        c.set_rows(c.top_k, top_k);
+        c.run();
+        EXPECT_EQ(c.id(0), 1);
+        EXPECT_EQ(c.id(1), 2);
+    }
+}
+
 // All rows hold the same logits; what differs is seed, stream or position.
 TEST(Sample, DependsOnSeedStreamAndPositionNotOnTheRow) {
     SampleCase c(8, 1000);
