@@ -7,22 +7,43 @@ namespace lr::text {
 
 namespace {
 
-// A value of the conversation and where it stands.
-struct Place {
-    std::string path; // "messages[2].content"
-    const Json& value;
+// A value of the conversation and where it stands, which is put into words only for an error.
+class Place {
+  public:
+    Place(std::string_view name, const Json& json) : value(json), key_(name) {}
 
     Failure expected(std::string_view what, Code code = Code::kInvalidArgument) const {
-        return fail(code, "{}: expected {}, got {}", path, what, json_excerpt(value));
+        return fail(code, "{}: expected {}, got {}", path(), what, json_excerpt(value));
     }
+    std::string path() const { // "messages[2].content"
+        if (outer_ == nullptr)
+            return std::string(key_);
+        if (key_.empty())
+            return fmt::format("{}[{}]", outer_->path(), index_);
+        return fmt::format("{}.{}", outer_->path(), key_);
+    }
+
+    // This one must outlive what these two return.
     Place element(std::size_t i) const {
-        return {fmt::format("{}[{}]", path, i), value.as_array()[i]};
+        Place place({}, value.as_array()[i]);
+        place.outer_ = this;
+        place.index_ = i;
+        return place;
     }
-    Place member(std::string_view key) const {
-        const Json* found = value.find(key);
+    Place member(std::string_view key) const { // null when absent
         static const Json kNull;
-        return {fmt::format("{}.{}", path, key), found == nullptr ? kNull : *found};
+        const Json* found = value.find(key);
+        Place place(key, found == nullptr ? kNull : *found);
+        place.outer_ = this;
+        return place;
     }
+
+    const Json& value;
+
+  private:
+    std::string_view key_; // "" for an element of an array
+    const Place* outer_ = nullptr;
+    std::size_t index_ = 0;
 };
 
 Result<std::string> text_of(const Place& content) {
@@ -89,7 +110,7 @@ Result<Json> prepare_function(const Place& function) {
         return members.take();
     }
     if (arguments.value.is_string()) {
-        Result<Json> parsed = parse_json(arguments.value.as_string(), arguments.path);
+        Result<Json> parsed = parse_json(arguments.value.as_string(), "arguments");
         if (parsed && parsed->is_object())
             members.set("arguments", std::move(*parsed));
     } else if (!arguments.value.is_object()) {

@@ -92,14 +92,15 @@ class SelectIterator final : public Iterator {
     const bool wanted_;
 };
 
-// The items, or none for a value that is false: jinja2 does not look into those.
-Iterator& items_of(Context& context, const Value& value) {
-    return truth(context, value) ? iterate(context, value)
-                                 : iterate(context, new_list(context, {}));
+// A value that is false is not looked into, and neither are the arguments.
+Value no_items(Context& context) {
+    return Value::of(&iterate(context, new_list(context, {})));
 }
 
 Value map(Context& context, const Value& value, const Arguments& arguments) {
-    Iterator& items = items_of(context, value);
+    if (!truth(context, value))
+        return no_items(context);
+    Iterator& items = iterate(context, value);
     if (!arguments.positional.empty()) {
         const Filter& filter = filter_named(arguments.positional[0]);
         const Arguments rest = kept(context, {arguments.positional.subspan(1), arguments.named});
@@ -112,7 +113,9 @@ Value map(Context& context, const Value& value, const Arguments& arguments) {
 
 template <bool kWanted, bool kAttribute>
 Value select(Context& context, const Value& value, const Arguments& arguments) {
-    Iterator& items = items_of(context, value);
+    if (!truth(context, value))
+        return no_items(context);
+    Iterator& items = iterate(context, value);
     std::span<const Value> rest = arguments.positional;
     Value attribute;
     if (kAttribute) {

@@ -287,8 +287,7 @@ class Resolver {
     void resolve(Statement& statement, const Place& place);
     void resolve(If& made, const Place& place);
     void resolve(For& made, const Place& place);
-    void resolve(SetBlock& made, const Place& place);
-    void resolve(FilterBlock& made, const Place& place);
+    FrameLayout resolve_captured(Body body, Expr* filter, const Place& place);
     void resolve(With& made, const Place& place);
     void resolve(MacroBody& macro, const Place& place);
     Target* copy(const Target& target);
@@ -386,8 +385,11 @@ void Resolver::resolve(Statement& statement, const Place& place) {
     case StatementKind::kSet:
         resolve(*static_cast<Set&>(statement).target, place);
         return resolve(static_cast<Set&>(statement).value, place);
-    case StatementKind::kSetBlock:
-        return resolve(static_cast<SetBlock&>(statement), place);
+    case StatementKind::kSetBlock: {
+        auto& made = static_cast<SetBlock&>(statement);
+        made.frame = resolve_captured(made.body, made.filter, place);
+        return resolve(*made.target, place);
+    }
     case StatementKind::kMacro: {
         auto& made = static_cast<MacroStatement&>(statement);
         made.variable = *place.scope.find(made.macro.name);
@@ -396,8 +398,11 @@ void Resolver::resolve(Statement& statement, const Place& place) {
     case StatementKind::kCallBlock:
         resolve(static_cast<CallBlock&>(statement).macro, place);
         return resolve(static_cast<CallBlock&>(statement).call, place);
-    case StatementKind::kFilterBlock:
-        return resolve(static_cast<FilterBlock&>(statement), place);
+    case StatementKind::kFilterBlock: {
+        auto& made = static_cast<FilterBlock&>(statement);
+        made.frame = resolve_captured(made.body, made.filter, place);
+        return;
+    }
     case StatementKind::kWith:
         return resolve(static_cast<With&>(statement), place);
     case StatementKind::kGeneration:
@@ -459,25 +464,15 @@ void Resolver::resolve(For& made, const Place& place) {
     made.otherwise_frame = scope.layout(arena_);
 }
 
-void Resolver::resolve(SetBlock& made, const Place& place) {
+// A block whose text goes through a filter (or, without one, is kept).
+FrameLayout Resolver::resolve_captured(Body body, Expr* filter, const Place& place) {
     Scope scope(&place.scope, names_);
-    note(made.body, scope);
-    note(made.filter, scope);
+    note(body, scope);
+    note(filter, scope);
     const Place inside{scope, place.in_loop, false, place.below_for};
-    resolve(made.body, inside);
-    resolve(made.filter, inside);
-    resolve(*made.target, place);
-    made.frame = scope.layout(arena_);
-}
-
-void Resolver::resolve(FilterBlock& made, const Place& place) {
-    Scope scope(&place.scope, names_);
-    note(made.body, scope);
-    note(made.filter, scope);
-    const Place inside{scope, place.in_loop, false, place.below_for};
-    resolve(made.body, inside);
-    resolve(made.filter, inside);
-    made.frame = scope.layout(arena_);
+    resolve(body, inside);
+    resolve(filter, inside);
+    return scope.layout(arena_);
 }
 
 void Resolver::resolve(With& made, const Place& place) {

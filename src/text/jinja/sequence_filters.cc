@@ -90,6 +90,11 @@ struct Keyed {
     Value key, item;
 };
 
+// Python's sorted() takes an int here, not anything that is true or false.
+bool reversed_or_not(std::string_view function, const Value& given) {
+    return integer_or(function, given, 0) != 0;
+}
+
 // Stable, also when reversed.
 void sort_by_key(Context& context, std::vector<Keyed>& items, bool reversed) {
     std::stable_sort(items.begin(), items.end(), [&](const Keyed& a, const Keyed& b) {
@@ -132,7 +137,7 @@ Value sort(Context& context, const Value& value, const Arguments& arguments) {
             keys.push_back(sort_key(context, item, path, exact));
         items.push_back({new_list(context, keys), item});
     }
-    sort_by_key(context, items, boolean_or(context, reversed, false));
+    sort_by_key(context, items, reversed_or_not("sort", reversed));
     return list_of_items(context, items);
 }
 
@@ -280,7 +285,7 @@ Value dict_sort(Context& context, const Value& value, const Arguments& arguments
             {key.is_string() && !exact ? Value::of(to_lower(context, key.string())) : key,
              new_tuple(context, std::array{entry.key, entry.value})});
     }
-    sort_by_key(context, items, boolean_or(context, reversed, false));
+    sort_by_key(context, items, reversed_or_not("dictsort", reversed));
     return list_of_items(context, items);
 }
 
@@ -312,7 +317,8 @@ Value to_integer(Context& context, const Value& value, const Arguments& argument
     const auto [fallback, base_given] = bind<2>("int", arguments, {"default", "base"});
     if (value.is_integer())
         return Value::of(value.integer(), value.outside());
-    if (value.is_string()) {
+    const bool has_base = base_given.is(Kind::kMissing) || base_given.is_integer();
+    if (value.is_string() && has_base) {
         context.scan(value.view().size());
         const Int base = std::clamp<Int>(integer_or("int", base_given, 10), -1, 99);
         if (const std::optional<Int> number = parse_integer(value.view(), static_cast<int>(base)))

@@ -46,6 +46,9 @@ Int expect_integer(std::string_view function, const Value& argument) {
         throw_undefined(argument);
     if (!argument.is_integer())
         throw_error("{}: expected an int, got a {}", function, type_name(argument));
+    constexpr Int kMost = Int{1} << 63; // Python counts and measures with as many bits
+    if (argument.integer() >= kMost || argument.integer() < -kMost)
+        throw_error("{}: expected an int of 64 bits, got a larger one", function);
     return argument.integer();
 }
 

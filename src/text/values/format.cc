@@ -43,17 +43,27 @@ class PercentFormatter {
             if (at < text_.size())
                 at = convert(at + 1);
         }
-        const bool leftover = values_.is(Kind::kTuple) ? next_ < values_.sequence().size
-                              : values_.is(Kind::kList) || values_.is(Kind::kDict) ||
-                                      values_.is(Kind::kUndefined) || values_.is(Kind::kRange)
-                                  ? false
-                                  : next_ == 0;
-        if (leftover)
+        if (leftover())
             throw_error("format: expected as many values as the text has places, got more");
         return Value::of(builder_.finish(), markup_);
     }
 
   private:
+    // Python lets values with items by key stay unused, whatever they hold.
+    bool leftover() const {
+        switch (values_.kind()) {
+        case Kind::kTuple:
+            return next_ < values_.sequence().size;
+        case Kind::kList:
+        case Kind::kDict:
+        case Kind::kRange:
+        case Kind::kUndefined:
+            return false;
+        default:
+            return next_ == 0;
+        }
+    }
+
     char peek(std::size_t at) const {
         if (at >= text_.size())
             throw_error("format: expected a conversion behind '%', got the end of the text");

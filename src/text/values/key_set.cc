@@ -10,6 +10,7 @@ namespace lr::text::jinja {
 
 void expect_hashable(Context& context, const Value& value) {
     const Nesting nesting(context);
+    context.step();
     if (value.is(Kind::kList) || value.is(Kind::kDict) || value.is(Kind::kView))
         throw_error("expected a value that can be a key, got a {}", type_name(value));
     if (value.is(Kind::kTuple))

@@ -210,9 +210,9 @@ Part part_of(Context& context, const Value& self, const Value& start, const Valu
     if (!is_given(start) && !is_given(end))
         return {self.string(), 0, true};
     const Int size = static_cast<Int>(*length(context, self));
-    Int first = is_given(start) ? expect_integer("str", start) : 0;
-    first = std::max<Int>(first < 0 ? first + size : first, 0);
     const Value text = get_slice(context, self, bound(start), bound(end), Value::none());
+    Int first = is_given(start) ? start.integer() : 0; // get_slice has seen that it is one
+    first = first < -size ? 0 : std::max<Int>(first < 0 ? first + size : first, 0);
     return {text.string(), static_cast<std::size_t>(std::min(first, size)), first <= size};
 }
 
