@@ -36,24 +36,34 @@ std::uint64_t hashed(std::uint64_t hash, const std::vector<std::int32_t>& ids) {
     return hash;
 }
 
+void expect_hashes(const Tokenizer& tokenizer, const Json& fixture, const JsonArray& hashes,
+                   EncodeOptions options) {
+    const JsonArray& pieces = fixture.find("pieces")->as_array();
+    const auto group = static_cast<std::uint64_t>(fixture.find("group")->as_int());
+    ASSERT_GE(group * hashes.size(), 20000u);
+    for (std::uint64_t i = 0; i < hashes.size(); ++i) {
+        std::uint64_t hash = 0xCBF29CE484222325u;
+        for (std::uint64_t s = i * group; s < (i + 1) * group; ++s)
+            hash = hashed(hash, encoded(tokenizer, drawn_string(pieces, s), options));
+        ASSERT_EQ(fmt::format("{:016x}", hash), hashes[i].as_string())
+            << "in strings " << i * group << " to " << (i + 1) * group - 1;
+    }
+}
+
 TEST(Tokenizer, AgreesWithHuggingFaceOnDrawnStrings) {
-    const Result<Tokenizer> tokenizer = Tokenizer::load("models/tiny");
-    ASSERT_TRUE(tokenizer.has_value()) << tokenizer.error().message();
     const Result<Json> fixture = parse_json(read_test_file("parity.json"), "parity.json");
     ASSERT_TRUE(fixture.has_value()) << fixture.error().message();
-    const JsonArray& pieces = fixture->find("pieces")->as_array();
-    const auto group = static_cast<std::uint64_t>(fixture->find("group")->as_int());
-    for (const bool special : {false, true}) {
-        const JsonArray& hashes = fixture->find(special ? "special" : "plain")->as_array();
-        ASSERT_GE(group * hashes.size(), 20000u);
-        for (std::uint64_t i = 0; i < hashes.size(); ++i) {
-            std::uint64_t hash = 0xCBF29CE484222325u;
-            for (std::uint64_t s = i * group; s < (i + 1) * group; ++s)
-                hash = hashed(
-                    hash, encoded(*tokenizer, drawn_string(pieces, s), {.allow_special = special}));
-            ASSERT_EQ(fmt::format("{:016x}", hash), hashes[i].as_string())
-                << "in strings " << i * group << " to " << (i + 1) * group - 1
-                << (special ? ", control tokens read" : "");
+    const JsonArray& tokenizers = fixture->find("tokenizers")->as_array();
+    ASSERT_EQ(tokenizers.size(), 2u); // the shipped one, and the one with every kind of added token
+    for (const Json& entry : tokenizers) {
+        const Result<Tokenizer> tokenizer = Tokenizer::load(entry.find("file")->as_string());
+        ASSERT_TRUE(tokenizer.has_value()) << tokenizer.error().message();
+        for (const bool special : {false, true}) {
+            SCOPED_TRACE(entry.find("file")->as_string() +
+                         (special ? ", control tokens read" : ""));
+            expect_hashes(*tokenizer, *fixture,
+                          entry.find(special ? "special" : "plain")->as_array(),
+                          {.allow_special = special});
         }
     }
 }

@@ -206,6 +206,17 @@ TEST(Tokenizer, RefusesContradictoryFiles) {
         std::string::npos);
     EXPECT_NE(error_with("\"content\":\"<think>\"", "\"content\":\"\"").find("expected content"),
               std::string::npos);
+    // Its entries are not kept as JSON, so repeated keys are found by other means.
+    EXPECT_EQ(error_with("\"!\":0", "\"!\":0,\"!\":3000"),
+              "t: model.vocab: expected each token once, got \"!\" again");
+    EXPECT_EQ(error_with("\"!\":0", "\"!\":0,\"a b\":3000,\"a b\":3001"),
+              "t: model.vocab.a b: expected each token once, got it again");
+    EXPECT_EQ(error_with("\"!\":0", "\"!\":0,\"\":3000"),
+              "t: model.vocab.: expected no empty token, got \"\"");
+    EXPECT_EQ(error_with("\"merges\":[[", "\"merges\":{},\"unused\":[["),
+              "t: model.merges: expected an array, got an object of 0 members");
+    EXPECT_EQ(error_with("\"vocab\":{", "\"vocab\":[7],\"unused\":{"),
+              "t: model.vocab: expected an object, got an array of 0");
     EXPECT_NE(error_with("{\"version\"", "{\"version\":1,\"version\"").find("twice"),
               std::string::npos);
 }

@@ -4,14 +4,14 @@ speeds.
 
     python tools/goldens/tokenizer_parity.py train OUT.json --vocab 248044 TEXT...
     python tools/goldens/tokenizer_parity.py check LIVEROW TOKENIZER.json... [--text FILE...]
-    python tools/goldens/tokenizer_parity.py store TOKENIZER.json OUT.json
+    python tools/goldens/tokenizer_parity.py store OUT.json TOKENIZER.json...
 
 train   a byte-level BPE tokenizer of any size from text files, with Qwen3.5's pattern and the added
         tokens of tokenizer_vectors.py
 check   drawn strings, slices of the texts as they are and decomposed, and a word of a megabyte, with
         and without control tokens; random ids back to text; then MB/s of each text, one thread
-store   the fixture of tests/text/parity_test.cc: the pieces that strings are drawn from, and a hash
-        for every hundred strings
+store   the fixture of tests/text/parity_test.cc: the pieces that strings are drawn from, and for each
+        tokenizer a hash for every hundred strings, without and with control tokens
 
 String s of a draw is made of 1 + bits(64 s) % 12 pieces; piece j is number bits(64 s + 2 j + 1) modulo
 their count, repeated 1 + bits(64 s + 2 j + 2) % 40 times where that value's upper half is a multiple
@@ -96,20 +96,23 @@ def hash_ids(hash_, ids):
     return hash_
 
 
-def store(path, out):
-    tokenizer = Tokenizer.from_file(path)
+def store(out, paths):
     parts = pieces()
     strings = list(drawn_strings(parts, GROUP * GROUPS))
-    result = {"pieces": parts, "group": GROUP}
-    for name, as_text in (("special", False), ("plain", True)):
-        tokenizer.encode_special_tokens = as_text
-        hashes = []
-        for first in range(0, len(strings), GROUP):
-            value = 0xCBF29CE484222325
-            for text in strings[first : first + GROUP]:
-                value = hash_ids(value, tokenizer.encode(text).ids)
-            hashes.append(f"{value:016x}")
-        result[name] = hashes
+    result = {"pieces": parts, "group": GROUP, "tokenizers": []}
+    for path in paths:
+        tokenizer = Tokenizer.from_file(path)
+        entry = {"file": path}
+        for name, as_text in (("plain", True), ("special", False)):
+            tokenizer.encode_special_tokens = as_text
+            hashes = []
+            for first in range(0, len(strings), GROUP):
+                value = 0xCBF29CE484222325
+                for text in strings[first : first + GROUP]:
+                    value = hash_ids(value, tokenizer.encode(text).ids)
+                hashes.append(f"{value:016x}")
+            entry[name] = hashes
+        result["tokenizers"].append(entry)
     text = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
     pathlib.Path(out).write_text(text + "\n", encoding="utf-8")
     print(f"{out}: {len(strings)} strings, {len(text.encode())} bytes")
@@ -215,8 +218,8 @@ def main():
     command.add_argument("tokenizers", nargs="+")
     command.add_argument("--text", action="append", default=[])
     command = commands.add_parser("store")
-    command.add_argument("tokenizer")
     command.add_argument("out")
+    command.add_argument("tokenizers", nargs="+")
     options = parser.parse_args()
     if options.command == "train":
         lines = (line for path in options.texts for line in open(path, encoding="utf-8", newline=""))
@@ -225,7 +228,7 @@ def main():
     elif options.command == "check":
         sys.exit(1 if check(options.program, options.tokenizers, options.text) else 0)
     else:
-        store(options.tokenizer, options.out)
+        store(options.out, options.tokenizers)
 
 
 if __name__ == "__main__":
