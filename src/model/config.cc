@@ -4,6 +4,7 @@
 #include "core/text_file.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace lr::model {
 namespace {
@@ -191,6 +192,18 @@ Status check_config(const Config& c, const std::string& where) {
     return require(c.moe() || c.ffn_width > 0, "intermediate_size must be positive");
 }
 
+namespace {
+
+// The shortest decimal that is this f32: 1e-12 stays in the range that 1e-12f widened leaves.
+Json shortest(float value) {
+    const std::string text = fmt::format("{}", value);
+    double decimal = value;
+    std::from_chars(text.data(), text.data() + text.size(), decimal);
+    return Json(decimal);
+}
+
+} // namespace
+
 Json config_to_json(const Config& c) {
     JsonArray kinds;
     for (LayerKind kind : c.layers)
@@ -198,7 +211,7 @@ Json config_to_json(const Config& c) {
     const bool moe = c.moe();
     std::vector<JsonMember> rope = {
         {"rope_type", Json("default")},
-        {"rope_theta", Json(static_cast<double>(c.rope_theta))},
+        {"rope_theta", shortest(c.rope_theta)},
         {"partial_rotary_factor",
          Json(static_cast<double>(c.rotary_dim) / static_cast<double>(c.head_dim))},
     };
@@ -219,7 +232,7 @@ Json config_to_json(const Config& c) {
         {"linear_value_head_dim", Json(c.v_dim)},
         {"linear_conv_kernel_dim", Json(c.conv_kernel)},
         {"hidden_act", Json("silu")},
-        {"rms_norm_eps", Json(static_cast<double>(c.rms_eps))},
+        {"rms_norm_eps", shortest(c.rms_eps)},
         {"max_position_embeddings", Json(c.max_positions)},
         {"rope_parameters", Json::object(std::move(rope))},
         {"mamba_ssm_dtype", Json("float32")},

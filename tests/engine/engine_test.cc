@@ -169,20 +169,21 @@ TEST(Engine, ClosingASequenceWithStepsUnderWayLeavesItsSuccessorAlone) {
 }
 
 TEST(Engine, DrawsByTemperatureDependOnSeedAndPositionOnly) {
-    auto [opened, engine] = load_engine(synthetic_model("moe-tied-r2"), options());
-    const auto ids = some_ids(10, engine->config().vocab_size, 15);
+    const Loaded loaded = load_engine(synthetic_model("moe-tied-r2"), options());
+    Engine& engine = *loaded.engine;
+    const auto ids = some_ids(10, engine.config().vocab_size, 15);
     const auto draw = [&](std::uint64_t seed) {
-        const SequenceId id = open(*engine);
+        const SequenceId id = open(engine);
         std::vector<std::int32_t> tokens;
         StepInput input{.phase = graph::Phase::kPrefill};
         input.pieces.push_back(
             {.sequence = id, .tokens = ids, .sampling = {.temperature = 1.0f, .seed = seed}});
         for (int i = 0; i < 12; ++i) {
-            tokens.push_back(step(*engine, input).pieces[0].tokens[0]);
+            tokens.push_back(step(engine, input).pieces[0].tokens[0]);
             input.phase = graph::Phase::kDecode;
             input.pieces[0].tokens = {tokens.back()};
         }
-        EXPECT_TRUE(engine->close_sequence(id).ok());
+        EXPECT_TRUE(engine.close_sequence(id).ok());
         return tokens;
     };
     EXPECT_EQ(draw(1), draw(1));

@@ -233,5 +233,16 @@ TEST_F(ConfigFolder, GenerationConfigRefusesBadValues) {
     }
 }
 
+// 1e-12 as f32, widened, is below the least eps that a file may have.
+TEST(Config, IsReadAgainAsItWasWritten) {
+    Config config = small_dense();
+    config.rms_eps = 1e-12f;
+    config.rope_theta = 1e12f;
+    const auto again = parse_config(config_to_json(config), "written");
+    ASSERT_TRUE(again) << again.error().message();
+    EXPECT_EQ(again->rms_eps, 1e-12f);
+    EXPECT_EQ(again->rope_theta, 1e12f);
+}
+
 } // namespace
 } // namespace lr::model

@@ -228,26 +228,26 @@ TEST(ChatConversations, ATokenSplitOverTwoValuesStaysText) {
     EXPECT_EQ(got->outside, (std::vector<ByteRange>{{0, 20}, {25, 40}}));
 }
 
-TEST(ChatConversations, AHundredMessagesTakeMicrosecondsEach) {
+TEST(ChatConversations, AHundredMessagesTakeLittleWorkAndMemory) {
     JsonArray list;
     for (int i = 0; i < 100; ++i)
         list.push_back(Json::object({{"role", Json(i % 2 == 0 ? "user" : "assistant")},
                                      {"content", Json(std::string(400, 'x'))}}));
     const Json messages(std::move(list));
+    const jinja::RenderOptions options{
+        {.memory_bytes = 2 << 20, .output_bytes = 60'000, .steps = 10'000}, jinja::kNow};
     for (const auto& [name, chat] : templates()) {
         std::vector<double> times_us;
-        for (int i = 0; i < 51; ++i) {
+        for (int i = 0; i < 21; ++i) {
             const auto begin = std::chrono::steady_clock::now();
-            const Result<MarkedText> got = chat.render({.messages = &messages});
-            ASSERT_TRUE(got.has_value()) << name;
+            const Result<MarkedText> got = chat.render({.messages = &messages}, options);
+            ASSERT_TRUE(got.has_value()) << name << ": " << got.error().message();
             const std::chrono::duration<double, std::micro> took =
                 std::chrono::steady_clock::now() - begin;
             times_us.push_back(took.count());
         }
-        std::nth_element(times_us.begin(), times_us.begin() + 25, times_us.end());
-        RecordProperty("median_us_" + name, std::to_string(times_us[25]));
-        fmt::print("100 messages through {}: {:.0f} us\n", name, times_us[25]);
-        EXPECT_LT(times_us[25], 20000) << name; // far off: machines and sanitizers differ
+        std::nth_element(times_us.begin(), times_us.begin() + 10, times_us.end());
+        fmt::print("100 messages through {}: {:.0f} us\n", name, times_us[10]);
     }
 }
 

@@ -45,7 +45,7 @@ def make_items(path, count):
 def liverow(program, model, items, precision):
     lines = "".join(json.dumps({"context": context, "continuation": choice}) + "\n"
                     for context, choices in items for choice in choices)
-    done = subprocess.run([program, "score", model, "--precision", precision], input=lines,
+    done = subprocess.run([program, "score", model, "--special", "--precision", precision], input=lines,
                           capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"liverow score failed: {done.stderr.strip()}")

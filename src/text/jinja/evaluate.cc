@@ -168,7 +168,7 @@ void Interpreter::add_mapping(const Value& mapping, ArgumentList& arguments) {
         if (std::any_of(arguments.named.begin(), end,
                         [&](const NamedValue& each) { return each.name == entry.key.view(); }))
             throw_error("argument '{}' is given twice", entry.key.view());
-        arguments.named.push_back({entry.key.view(), entry.value});
+        arguments.named.push_back({entry.key.view(), entry.value, entry.key.outside()});
     }
 }
 
@@ -262,7 +262,7 @@ void Interpreter::bind_macro(const Macro& macro, const Arguments& arguments, Fra
             frame.slots[body.caller] =
                 named.value.is(Kind::kNone) ? frame.slots[body.caller] : named.value;
         else if (body.kwargs != MacroBody::kUnused)
-            rest.set(new_string(context_, named.name), named.value);
+            rest.set(new_string(context_, named.name, named.outside), named.value);
         else
             throw_error("macro '{}': unexpected argument '{}'", body.name, named.name);
     }

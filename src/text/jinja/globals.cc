@@ -59,7 +59,7 @@ Value dict_of(Context& context, std::string_view function, const Arguments& argu
         }
     }
     for (const NamedValue& named : arguments.named)
-        builder.set(new_string(context, named.name), named.value);
+        builder.set(new_string(context, named.name, named.outside), named.value);
     return builder.finish();
 }
 
@@ -71,7 +71,8 @@ Value make_namespace(Context& context, const Arguments& arguments) {
     const Value entries = dict_of(context, "namespace", arguments);
     Namespace* attributes = context.arena.make<Namespace>(nullptr, std::size_t{0}, std::size_t{0});
     for (const Entry& entry : entries.dict().span())
-        set(context, *attributes, expect_string("namespace", entry.key).view(), entry.value);
+        set(context, *attributes, expect_string("namespace", entry.key).view(), entry.value,
+            entry.key.outside());
     return Value::of(attributes);
 }
 

@@ -65,18 +65,17 @@ Value replace(Context& context, const Value& value, const Arguments& arguments) 
         replaced(context, to_str(context, value), to_str(context, old), to_str(context, by), most));
 }
 
+Str spaces_of(Context& context, Int count) {
+    Builder spaces(context);
+    const Int most = static_cast<Int>(context.limits().memory_bytes);
+    spaces.repeat(" ", static_cast<std::size_t>(std::clamp<Int>(count, 0, most)), false);
+    return spaces.finish();
+}
+
 Value indent(Context& context, const Value& value, const Arguments& arguments) {
     const auto [width, first, blank] = bind<3>("indent", arguments, {"width", "first", "blank"});
-    Str indention = make_str(context, "    ");
-    if (width.is_string()) {
-        indention = width.string();
-    } else if (!width.is(Kind::kMissing)) {
-        Builder spaces(context);
-        const Int count = std::clamp<Int>(expect_integer("indent", width), 0,
-                                          static_cast<Int>(context.limits().memory_bytes));
-        spaces.repeat(" ", static_cast<std::size_t>(count), false);
-        indention = spaces.finish();
-    }
+    const Str indention =
+        width.is_string() ? width.string() : spaces_of(context, integer_or("indent", width, 4));
     const bool all = boolean_or(context, blank, false);
     // A line end at the end of the text begins no line: add one, as jinja2 does.
     const Str text = concat(context, expect_string("indent", value), make_str(context, "\n"));
@@ -120,9 +119,9 @@ Value truncate(Context& context, const Value& value, const Arguments& arguments)
 
 Value center(Context& context, const Value& value, const Arguments& arguments) {
     const auto [width] = bind<1>("center", arguments, {"width"});
-    return Value::of(
-        centered(context, to_str(context, value), integer_or("center", width, 80), " "),
-        value.markup());
+    return Value::of(centered(context, to_str(context, value), integer_or("center", width, 80),
+                              make_str(context, " ")),
+                     value.markup());
 }
 
 Value word_count(Context& context, const Value& value, const Arguments& arguments) {
@@ -174,14 +173,10 @@ Value safe(Context& context, const Value& value, const Arguments& arguments) {
 }
 
 // json.dumps's `indent`: a number of spaces or a string.
-std::string json_indent(Context& context, const Value& indent) {
+Str json_indent(Context& context, const Value& indent) {
     if (indent.is_string())
-        return std::string(indent.view());
-    const Int spaces = std::max<Int>(0, expect_integer("tojson", indent));
-    if (spaces > static_cast<Int>(context.limits().memory_bytes))
-        throw_limit("expected at most {} bytes of values, got more", context.limits().memory_bytes);
-    context.arena.charge(static_cast<std::size_t>(spaces));
-    return std::string(static_cast<std::size_t>(spaces), ' ');
+        return indent.string();
+    return spaces_of(context, expect_integer("tojson", indent));
 }
 
 Value to_json_filter(Context& context, const Value& value, const Arguments& arguments) {

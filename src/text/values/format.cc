@@ -238,9 +238,9 @@ class FieldFormatter {
         std::string_view inside = text_.view().substr(begin, end - begin);
         if (inside.find('{') != std::string_view::npos)
             throw_unsupported("format: a field within a field");
-        std::string_view spec;
+        Str spec = text_.sub(end, end);
         if (const std::size_t colon = inside.find(':'); colon != std::string_view::npos) {
-            spec = inside.substr(colon + 1);
+            spec = text_.sub(begin + colon + 1, end);
             inside = inside.substr(0, colon);
         }
         char conversion = 0;
@@ -257,17 +257,17 @@ class FieldFormatter {
         return end + 1;
     }
 
-    void write(const Value& value, std::string_view spec_text) {
+    void write(const Value& value, Str spec_text) {
         if (value.is_string() || spec_text.empty()) {
             const Str text = text_of(context_, value, false, markup_);
             const FormatSpec spec = parse_format_spec(spec_text);
             if (spec.align == '=' || (spec.type != 0 && spec.type != 's') || spec.sign != '-' ||
                 spec.grouping != 0 || spec.alternative)
-                throw_error("format: '{}' does not fit a str", spec_text);
+                throw_error("format: '{}' does not fit a str", spec_text.view());
             return write_text(context_, builder_, text, spec);
         }
         if (!value.is_number())
-            throw_error("format: expected a str or a number for '{}', got a {}", spec_text,
+            throw_error("format: expected a str or a number for '{}', got a {}", spec_text.view(),
                         type_name(value));
         FormatSpec spec = parse_format_spec(spec_text);
         if (spec.align == 0)

@@ -173,9 +173,11 @@ void check_number_spec(const Value& value, const FormatSpec& spec) {
 
 } // namespace
 
-FormatSpec parse_format_spec(std::string_view text) {
-    const std::string_view whole = text;
+FormatSpec parse_format_spec(Str given) {
+    const std::string_view whole = given.view();
+    std::string_view text = whole;
     FormatSpec spec;
+    spec.fill_outside = given.any_outside();
     if (!text.empty()) {
         const auto first = static_cast<std::size_t>(character_at(text, 0).length);
         if (text.size() > first && is_one_of(text[first], "<>=^")) {
@@ -216,9 +218,9 @@ void write_text(Context& context, Builder& builder, Str text, const FormatSpec& 
             text.sub(0, byte_of_character(text.view(), static_cast<std::size_t>(*spec.precision)));
     const char align = spec.align == 0 || spec.align == '0' ? '<' : spec.align;
     const Padding pad = padding(spec.width, count_characters(text.view()), align);
-    builder.repeat(spec.fill, pad.left, false);
+    builder.repeat(spec.fill, pad.left, spec.fill_outside);
     builder.add(text);
-    builder.repeat(spec.fill, pad.right, false);
+    builder.repeat(spec.fill, pad.right, spec.fill_outside);
 }
 
 void write_number(Context& context, Builder& builder, const Value& value, const FormatSpec& given) {
@@ -244,11 +246,11 @@ void write_number(Context& context, Builder& builder, const Value& value, const 
     const std::string head = text.sign + text.prefix;
     const Padding pad = padding(spec.width, head.size() + text.digits.size(), spec.align);
     const bool inner = spec.align == '=';
-    builder.repeat(spec.fill, inner ? 0 : pad.left, false);
+    builder.repeat(spec.fill, inner ? 0 : pad.left, spec.fill_outside);
     builder.add(head, value.outside());
-    builder.repeat(spec.fill, inner ? pad.left : 0, false);
+    builder.repeat(spec.fill, inner ? pad.left : 0, spec.fill_outside);
     builder.add(text.digits, value.outside());
-    builder.repeat(spec.fill, pad.right, false);
+    builder.repeat(spec.fill, pad.right, spec.fill_outside);
 }
 
 } // namespace lr::text::jinja

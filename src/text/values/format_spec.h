@@ -11,8 +11,9 @@ namespace lr::text::jinja {
 
 struct FormatSpec {
     std::string_view fill = " "; // one character
-    char align = 0;              // '<' '>' '^' '=' or 0: what the type does
-    char sign = '-';             // '-' '+' ' '
+    bool fill_outside = false;
+    char align = 0;  // '<' '>' '^' '=' or 0: what the type does
+    char sign = '-'; // '-' '+' ' '
     bool alternative = false;
     Int width = 0;
     char grouping = 0; // ',' '_' or 0
@@ -21,7 +22,7 @@ struct FormatSpec {
 };
 
 // "*>10.2f" and so on, as format() understands it.
-FormatSpec parse_format_spec(std::string_view text);
+FormatSpec parse_format_spec(Str text);
 
 void write_text(Context& context, Builder& builder, Str text, const FormatSpec& spec);
 // `value` is a bool, an int or a float, and spec.type fits it (0: as the value is printed).

@@ -229,6 +229,8 @@ Value joined(Context& context, const Value& left, const Value& right) {
 }
 
 Value repeated(Context& context, const Value& value, const Value& times) {
+    if (times.integer() < -(Int{1} << 63)) // Python counts with 64 bits; too many fail below
+        throw_error("expected an int of 64 bits to repeat by, got a larger one");
     const Int count = std::max<Int>(0, times.integer());
     if (value.is_string()) {
         Builder builder(context);

@@ -17,7 +17,7 @@ struct JsonStyle {
     bool ensure_ascii = false;
     bool sort_keys = false;
     bool multiline = false;
-    std::string indent; // of one level, where multiline
+    Str indent; // of one level, where multiline
     Str item_separator, key_separator;
 };
 // json.dumps(value, ...). Structure takes the mark of the value it belongs to.

@@ -317,15 +317,15 @@ Value justify(Context& context, const Value& self, const Arguments& arguments) {
     if (count_characters(fill.view()) != 1)
         throw_error("center: expected one character to fill with, got '{}'", fill.view());
     if (kText == Side::kCenter)
-        return Value::of(centered(context, self.string(), width, fill.view()));
+        return Value::of(centered(context, self.string(), width, fill));
     const Int missing = width - static_cast<Int>(*length(context, self));
     if (missing > static_cast<Int>(context.limits().memory_bytes))
         throw_limit("expected at most {} bytes of values, got more", context.limits().memory_bytes);
     const auto blanks = static_cast<std::size_t>(std::max<Int>(missing, 0));
     Builder builder(context);
-    builder.repeat(fill.view(), kText == Side::kRight ? blanks : 0, false);
+    builder.repeat(fill.view(), kText == Side::kRight ? blanks : 0, fill.any_outside());
     builder.add(self.string());
-    builder.repeat(fill.view(), kText == Side::kLeft ? blanks : 0, false);
+    builder.repeat(fill.view(), kText == Side::kLeft ? blanks : 0, fill.any_outside());
     return Value::of(builder.finish());
 }
 

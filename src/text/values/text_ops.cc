@@ -11,6 +11,8 @@ namespace lr::text::jinja {
 std::size_t find_bytes(std::string_view text, std::string_view needle, std::size_t from) {
     if (from > text.size() || needle.empty())
         return from > text.size() ? std::string_view::npos : from;
+    if (text.size() - from < needle.size())
+        return std::string_view::npos;
     const void* found =
         memmem(text.data() + from, text.size() - from, needle.data(), needle.size());
     if (found == nullptr)
@@ -69,7 +71,7 @@ Str strip(Str text, bool left, bool right, std::string_view chars) {
     return text.sub(rest.begin, rest.end);
 }
 
-Str centered(Context& context, Str text, Int width, std::string_view fill) {
+Str centered(Context& context, Str text, Int width, Str fill) {
     context.scan(text.size());
     const Int missing = width - static_cast<Int>(count_characters(text.view()));
     if (missing <= 0)
@@ -79,9 +81,9 @@ Str centered(Context& context, Str text, Int width, std::string_view fill) {
     // An odd blank goes left where the width is odd: Python's choice.
     const Int left = missing / 2 + (missing & width & 1);
     Builder builder(context);
-    builder.repeat(fill, static_cast<std::size_t>(left), false);
+    builder.repeat(fill.view(), static_cast<std::size_t>(left), fill.any_outside());
     builder.add(text);
-    builder.repeat(fill, static_cast<std::size_t>(missing - left), false);
+    builder.repeat(fill.view(), static_cast<std::size_t>(missing - left), fill.any_outside());
     return builder.finish();
 }
 

@@ -15,7 +15,7 @@ std::size_t find_bytes(std::string_view text, std::string_view needle, std::size
 Str replaced(Context& context, Str text, Str old, Str by, Int count);
 Str strip(Str text, bool left, bool right);
 Str strip(Str text, bool left, bool right, std::string_view chars);
-Str centered(Context& context, Str text, Int width, std::string_view fill);
+Str centered(Context& context, Str text, Int width, Str fill); // one character
 std::vector<Str> split_lines(Context& context, Str text, bool keep_ends);
 // Cut at most `most` times from the right at `separator`, which is not empty.
 std::vector<Str> split_right(Context& context, Str text, std::string_view separator, Int most);

@@ -175,7 +175,8 @@ class JsonWriter {
         if (!wanted || !style_.multiline)
             return;
         builder_.add("\n", outside);
-        builder_.repeat(style_.indent, static_cast<std::size_t>(level_), outside);
+        builder_.repeat(style_.indent.view(), static_cast<std::size_t>(level_),
+                        outside || style_.indent.any_outside());
     }
 
     Context& context_;

@@ -134,8 +134,8 @@ Value new_tuple(Context& context, std::span<const Value> items) {
     return Value::tuple(make_sequence(context, items));
 }
 
-Value new_string(Context& context, std::string_view text) {
-    return Value::of(make_str(context, text));
+Value new_string(Context& context, std::string_view text, bool outside) {
+    return Value::of(make_str(context, text, outside));
 }
 
 Value new_undefined(Context& context, std::string_view name, std::string_view owner) {
@@ -203,7 +203,8 @@ const Value* find(Context& context, const Namespace& attributes, std::string_vie
     return nullptr;
 }
 
-void set(Context& context, Namespace& attributes, std::string_view name, const Value& value) {
+void set(Context& context, Namespace& attributes, std::string_view name, const Value& value,
+         bool outside_name) {
     if (const Value* known = find(context, attributes, name)) {
         *const_cast<Value*>(known) = value;
         return;
@@ -215,7 +216,7 @@ void set(Context& context, Namespace& attributes, std::string_view name, const V
         attributes.attributes = entries;
         attributes.capacity = capacity;
     }
-    const Value key = Value::of(make_str(context, name));
+    const Value key = new_string(context, name, outside_name);
     attributes.attributes[attributes.size++] = {key, value};
 }
 

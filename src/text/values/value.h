@@ -169,6 +169,7 @@ struct Namespace {
 struct NamedValue {
     std::string_view name;
     Value value;
+    bool outside = false; // the name is a key of the data, given with **
 };
 
 struct Arguments {
@@ -221,7 +222,7 @@ std::string_view type_name(const Value& value); // Python's: "str", "NoneType"
 
 Value new_list(Context& context, std::span<const Value> items);
 Value new_tuple(Context& context, std::span<const Value> items);
-Value new_string(Context& context, std::string_view text);
+Value new_string(Context& context, std::string_view text, bool outside = false);
 Value new_undefined(Context& context, std::string_view name, std::string_view owner = {});
 Value new_hint(Context& context, std::string_view hint); // `hint` outlives the render
 [[noreturn]] void throw_undefined(const Value& undefined);
@@ -234,6 +235,7 @@ const Value* find(Context& context, const Dict& dict, const Value& key);
 const Value* find(const Dict& dict, std::string_view key);
 
 const Value* find(Context& context, const Namespace& attributes, std::string_view name);
-void set(Context& context, Namespace& attributes, std::string_view name, const Value& value);
+void set(Context& context, Namespace& attributes, std::string_view name, const Value& value,
+         bool outside_name = false);
 
 } // namespace lr::text::jinja
