@@ -251,7 +251,7 @@ TEST(Sampling, PenaltiesOfAGeneratedSequenceFollowTheLogitsProcessors) {
 
 TEST(Sampling, CountsBelongToTheSequenceAndTellPromptFromAnswer) {
     auto [opened, engine] = load_engine(synthetic_model(kModel), options());
-    const auto counts = [&](SequenceId id) {
+    const auto counts = [&, &engine = engine](SequenceId id) {
         const auto bytes = *engine->read_state(id, -1, graph::StateKind::kTokenCounts);
         std::vector<std::uint16_t> entries(bytes.size() / 2);
         std::memcpy(entries.data(), bytes.data(), bytes.size());
@@ -291,7 +291,7 @@ TEST(Sampling, CountsBelongToTheSequenceAndTellPromptFromAnswer) {
 TEST(Sampling, PenaltiesActOnTheLastRowOfAPiece) {
     auto [opened, engine] = load_engine(synthetic_model(kModel), options());
     const auto ids = prompt(*engine, 30);
-    const auto draw = [&](const Sampling& sampling) {
+    const auto draw = [&, &engine = engine](const Sampling& sampling) {
         Piece all = piece(open(*engine), ids, sampling);
         all.logits = Logits::kAll;
         return step(*engine, prefill_of(all)).pieces[0].tokens;
