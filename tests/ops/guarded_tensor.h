@@ -25,7 +25,7 @@ class GuardedTensor {
     // row_stride 0: dense.
     GuardedTensor(DType dtype, Shape shape, std::int64_t row_stride = 0)
         : shape_(shape), dtype_(dtype), stride_(row_stride == 0 ? shape.row_count() : row_stride) {
-        const std::int64_t rows = view().rows();
+        const std::int64_t rows = shape.rank() == 0 ? 1 : shape[0];
         const auto inside = static_cast<std::size_t>(dtype_bytes(dtype, rows * stride_));
         bytes_.assign(inside + 2 * kGuardBytes, kGuard);
         for (std::int64_t i = 0; i < rows; ++i)
