@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/decode.h"
 
+#include "cpu/dot/kernels.h"
 #include "numerics/convert.h"
 #include "numerics/e2m1.h"
 
@@ -72,7 +73,7 @@ constexpr std::array<Pair, 256> kPairs = make_pairs();
 
 } // namespace
 
-void decode_row(DType dtype, const std::byte* source, std::int64_t count, float* out) {
+void decode_codes(DType dtype, const std::byte* source, std::int64_t count, float* out) {
     std::int64_t i = 0;
     if (dtype == DType::kBF16)
         for (; i + kRun <= count; i += kRun)
@@ -84,6 +85,19 @@ void decode_row(DType dtype, const std::byte* source, std::int64_t count, float*
         for (; i + 2 <= count; i += 2)
             std::memcpy(out + i, &kPairs[static_cast<std::uint8_t>(source[i / 2])], sizeof(Pair));
     numerics::decode_to_f32(dtype, source + dtype_bytes(dtype, i), count - i, out + i);
+}
+
+void decode_row(DType dtype, const std::byte* source, std::int64_t count, float* out) {
+    switch (dtype) {
+    case DType::kBF16:
+        return dot_kernels().decode(Codes::kBF16, source, nullptr, count, out);
+    case DType::kF16:
+        return dot_kernels().decode(Codes::kF16, source, nullptr, count, out);
+    case DType::kE4M3:
+        return dot_kernels().decode(Codes::kE4M3, source, nullptr, count, out);
+    default:
+        return decode_codes(dtype, source, count, out);
+    }
 }
 
 } // namespace lr::cpu

@@ -7,8 +7,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
-#include <vector>
+#include <memory>
 
 namespace lr::cpu {
 
@@ -58,11 +59,24 @@ float sum_squares(const float* x, std::int64_t count) {
 }
 
 float* thread_scratch(int slot, std::int64_t count) {
-    thread_local std::array<std::vector<float>, 8> slots;
-    auto& buffer = slots[static_cast<std::size_t>(slot)];
-    if (buffer.size() < static_cast<std::size_t>(count))
-        buffer.resize(static_cast<std::size_t>(count));
-    return buffer.data();
+    constexpr std::size_t kAlign = 64; // a vector load that crosses a cache line costs two
+    struct Free {
+        void operator()(float* memory) const { std::free(memory); }
+    };
+    struct Slot {
+        std::unique_ptr<float, Free> memory;
+        std::int64_t count = 0;
+    };
+    thread_local std::array<Slot, 8> slots;
+    Slot& buffer = slots[static_cast<std::size_t>(slot)];
+    if (buffer.count < count) {
+        const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(float);
+        buffer.memory.reset(
+            static_cast<float*>(std::aligned_alloc(kAlign, (bytes + kAlign - 1) / kAlign * kAlign)));
+        LR_CHECK(buffer.memory != nullptr);
+        buffer.count = count;
+    }
+    return buffer.memory.get();
 }
 
 float round_bf16(float value) {

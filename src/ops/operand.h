@@ -15,16 +15,16 @@
 // Products that exist (the rest is refused by check, with this list):
 //
 //   activations             weights                      arithmetic, in f32
-//   kPlain                  every format                 rows decoded, one dot over K, * factor
+//   kPlain                  every format                 one dot over K, * factor
 //   kFp8Token, kFp8Static   kFp8Channel, kFp8Tensor      dot of codes over K, * (s_x * s_w)
-//   kFp8Group               kFp8Block                    per 128 of K: dot of codes * (s_x * s_w),
-//                                                        added in ascending k
+//   kFp8Group               kFp8Block                    one dot over K
 //   kNvfp4                  kNvfp4                       dot of e2m1 * e4m3 values (exact) over K,
 //                                                        * (x_global * w_global)
 //
-// Decoding a weight row for a dot: kPlain exact; kFp8Block code * scale (exact for bf16 scales, one
-// f32 rounding for f32 scales); kFp8Channel, kFp8Tensor the code (exact), factor = scale or global;
-// kNvfp4 e2m1 * e4m3 (exact), factor = global.
+// A weight row in a dot: kPlain its values; kFp8Block the codes, while x is multiplied by the
+// weight's scale of that row and k/128 first, one f32 rounding; kFp8Channel, kFp8Tensor the codes,
+// factor = scale or global; kNvfp4 e2m1 * e4m3 (exact), factor = global. A row of x: kFp8Group
+// code * scale, one f32 rounding.
 #pragma once
 
 #include "core/dims.h"

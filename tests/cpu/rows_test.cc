@@ -3,6 +3,7 @@
 #include "numerics/bf16.h"
 #include "numerics/counter_rng.h"
 #include "numerics/f16.h"
+#include "tests/cpu/plain_dot.h"
 
 #include <gtest/gtest.h>
 
@@ -26,20 +27,6 @@ std::vector<float> random_floats(std::int64_t count, const char* name) {
     for (std::size_t i = 0; i < values.size(); ++i)
         values[i] = rng.normal(i, numerics::normal_scale(1.0), 0.0f);
     return values;
-}
-
-// The documented tree, written the slow way: lane j adds elements j, j+16, ... in order, then lane
-// j takes lane j+8, j+4, j+2, j+1.
-float tree_dot(const std::vector<float>& x, const std::vector<float>& y, std::int64_t count) {
-    std::array<float, 16> lane{};
-    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-        const float product = x[i] * y[i];
-        lane[i % 16] = lane[i % 16] + product;
-    }
-    for (std::size_t width : {8u, 4u, 2u, 1u})
-        for (std::size_t j = 0; j < width; ++j)
-            lane[j] = lane[j] + lane[j + width];
-    return lane[0];
 }
 
 TEST(Rows, LoadsEachFloatTypeFromARowOffset) {
@@ -133,7 +120,7 @@ TEST(Dot, FollowsTheDocumentedTreeToTheBit) {
     const std::vector<float> y = random_floats(300, "y");
     for (std::int64_t count = 0; count <= 300; ++count) {
         EXPECT_EQ(std::bit_cast<std::uint32_t>(dot(x.data(), y.data(), count)),
-                  std::bit_cast<std::uint32_t>(tree_dot(x, y, count)))
+                  std::bit_cast<std::uint32_t>(plain_dot(x.data(), y.data(), count)))
             << count;
         EXPECT_EQ(sum_squares(x.data(), count), tree_dot(x, x, count)) << count;
     }

@@ -3,11 +3,9 @@
 
 #include "cpu/decode.h"
 #include "cpu/rows.h"
-#include "numerics/e4m3.h"
 #include "numerics/quantize.h"
 
 #include <algorithm>
-#include <array>
 
 namespace lr::cpu {
 namespace {
@@ -15,39 +13,52 @@ namespace {
 using ops::ActivationFormat;
 using ops::WeightFormat;
 
-// values[0..count) *= scale. Runs of a fixed length become vector code.
-void scale_run(float* values, std::int64_t count, float scale) {
-    constexpr std::int64_t kRun = 16;
-    std::int64_t k = 0;
-    for (; k + kRun <= count; k += kRun)
-        for (std::int64_t i = 0; i < kRun; ++i)
-            values[k + i] *= scale;
-    for (; k < count; ++k)
-        values[k] *= scale;
+Codes codes_of(WeightFormat format, DType dtype) {
+    if (format == WeightFormat::kNvfp4)
+        return Codes::kNvfp4;
+    switch (dtype) {
+    case DType::kBF16:
+        return Codes::kBF16;
+    case DType::kF16:
+        return Codes::kF16;
+    case DType::kE4M3:
+        return Codes::kE4M3;
+    default:
+        LR_CHECK(dtype == DType::kF32);
+        return Codes::kF32;
+    }
 }
 
-// NVFP4: e2m1 values times their E4M3 block scales, exact.
-void scale_nvfp4(ConstView scale, std::int64_t row, std::int64_t columns, float* values) {
-    const auto* codes = scale.row_as<std::uint8_t>(row);
-    for (std::int64_t first = 0, b = 0; first < columns; first += numerics::kNvfp4Block, ++b)
-        scale_run(values + first, numerics::kNvfp4Block, numerics::decode_e4m3(codes[b]));
-}
-
-float scale_at(ConstView scale, std::int64_t row, std::int64_t column) {
-    float value = 0;
-    load_floats(scale, row, column, 1, &value);
-    return value;
+bool is_fp8(WeightFormat format) {
+    return format == WeightFormat::kFp8Block || format == WeightFormat::kFp8Channel ||
+           format == WeightFormat::kFp8Tensor;
 }
 
 } // namespace
 
+void scale_row(float* values, std::int64_t count, float factor) {
+    constexpr std::int64_t kRun = 16; // a fixed length becomes vector code
+    std::int64_t k = 0;
+    for (; k + kRun <= count; k += kRun)
+        for (std::int64_t i = 0; i < kRun; ++i)
+            values[k + i] *= factor;
+    for (; k < count; ++k)
+        values[k] *= factor;
+}
+
+void scale_blocks(ConstView scales, std::int64_t count, float* values) {
+    for (std::int64_t k = 0, b = 0; k < count; k += numerics::kFp8Block, ++b)
+        scale_row(values + k, std::min(numerics::kFp8Block, count - k), float_at(scales, b));
+}
+
 WeightRows::WeightRows(const ops::Weight& w)
-    : format_(w.format), parts_(w.parts), rows_(w.rows()), columns_(w.columns()) {
+    : format_(w.format), is_fp8_(is_fp8(w.format)), parts_(w.parts), rows_(w.rows()),
+      columns_(w.columns()) {
     LR_CHECK(w.bound() && w.shape.rank() == 2);
 }
 
 WeightRows::WeightRows(const ops::Weight& w, std::int64_t expert)
-    : format_(w.format), rows_(w.rows()), columns_(w.columns()) {
+    : format_(w.format), is_fp8_(is_fp8(w.format)), rows_(w.rows()), columns_(w.columns()) {
     LR_CHECK(w.bound() && w.shape.rank() == 3 && expert >= 0 && expert < w.shape[0]);
     const std::size_t per_expert = w.parts.size() / static_cast<std::size_t>(w.shape[0]);
     parts_ = w.parts.subspan(static_cast<std::size_t>(expert) * per_expert, per_expert);
@@ -61,23 +72,23 @@ WeightRows::Place WeightRows::place(std::int64_t j) const {
     return {part, j};
 }
 
-void WeightRows::decode(std::int64_t j, BlockScales scales, float* out) const {
+WeightRun WeightRows::run(std::int64_t j, std::int64_t count) const {
     const auto [part, row] = place(j);
-    decode_row(part->data.dtype, part->data.row(row), columns_, out);
-    if (format_ == WeightFormat::kNvfp4)
-        scale_nvfp4(part->scale, row, columns_, out);
-    if (format_ == WeightFormat::kFp8Block && scales == BlockScales::kInValues)
-        for (std::int64_t k = 0, b = 0; k < columns_; k += numerics::kFp8Block, ++b)
-            scale_run(out + k, std::min(numerics::kFp8Block, columns_ - k),
-                      scale_at(part->scale, row / numerics::kFp8Block, b));
-}
-
-void WeightRows::decode_plain(std::int64_t j, std::int64_t first, std::int64_t count,
-                              float* out) const {
-    LR_DCHECK(format_ == WeightFormat::kPlain);
-    const auto [part, row] = place(j);
-    const DType dtype = part->data.dtype;
-    decode_row(dtype, part->data.row(row) + dtype_bytes(dtype, first), count, out);
+    WeightRun run;
+    run.codes = codes_of(format_, part->data.dtype);
+    run.rows = std::min(count, part->data.rows() - row);
+    run.data = part->data.row(row);
+    run.stride = dtype_bytes(part->data.dtype, part->data.row_stride);
+    if (format_ == WeightFormat::kNvfp4) {
+        run.scales = part->scale.row_as<std::uint8_t>(row);
+        run.scale_stride = part->scale.row_stride;
+    }
+    if (format_ == WeightFormat::kFp8Block) {
+        const std::int64_t block = row / numerics::kFp8Block;
+        run.rows = std::min(run.rows, (block + 1) * numerics::kFp8Block - row);
+        run.block_scales = part->scale.slice_rows(block, 1);
+    }
+    return run;
 }
 
 float WeightRows::factor(std::int64_t j) const {
@@ -95,11 +106,6 @@ float WeightRows::factor(std::int64_t j) const {
     return 1.0f;
 }
 
-void WeightRows::block_scales(std::int64_t j, float* out) const {
-    const auto [part, row] = place(j);
-    load_floats(part->scale, row / numerics::kFp8Block, 0, part->scale.shape[1], out);
-}
-
 ActivationRows::ActivationRows(ConstView x, ConstView scale, float global)
     : x_(x), scale_(scale), format_(ops::activation_format(x, scale)), global_(global) {}
 
@@ -114,15 +120,14 @@ std::int64_t ActivationRows::source(std::int64_t r) const {
     return row_map_.empty() ? r : int_at(row_map_, r) / per_token_;
 }
 
-BlockScales ActivationRows::scales() const {
-    return format_ == ActivationFormat::kFp8Group ? BlockScales::kApart : BlockScales::kInValues;
-}
-
 void ActivationRows::decode(std::int64_t r, float* out) const {
     const std::int64_t row = source(r);
-    decode_row(x_.dtype, x_.row(row), columns(), out);
     if (format_ == ActivationFormat::kNvfp4)
-        scale_nvfp4(scale_, row, columns(), out);
+        return dot_kernels().decode(Codes::kNvfp4, x_.row(row), scale_.row_as<std::uint8_t>(row),
+                                    columns(), out);
+    decode_row(x_.dtype, x_.row(row), columns(), out);
+    if (format_ == ActivationFormat::kFp8Group)
+        scale_blocks(scale_.slice_rows(row, 1), columns(), out);
 }
 
 float ActivationRows::factor(std::int64_t r) const {
@@ -137,10 +142,6 @@ float ActivationRows::factor(std::int64_t r) const {
         return global_;
     }
     return 1.0f;
-}
-
-void ActivationRows::block_scales(std::int64_t r, float* out) const {
-    load_floats(scale_, source(r), 0, scale_.shape[1], out);
 }
 
 } // namespace lr::cpu

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cpu/gemm/operand_rows.h: rows of the two operands of a product as the f32 values that a dot
-// reads, and what multiplies the dot afterwards (ops/operand.h has the table). The one place that
-// knows how a weight or activation format is laid out.
+// cpu/gemm/operand_rows.h: rows of the two operands of a product as a dot reads them, activations
+// in f32 and weights as they lie in memory, and what multiplies the dot afterwards (ops/operand.h
+// has the table). The one place that knows how a weight or activation format is laid out.
 #pragma once
 
+#include "cpu/dot/kernels.h"
 #include "ops/operand.h"
 
 #include <cstdint>
@@ -12,8 +13,17 @@
 
 namespace lr::cpu {
 
-// Whether block scales are inside the decoded values or applied per 128 columns by the product.
-enum class BlockScales { kInValues, kApart };
+// Consecutive rows of a weight as a dot reads them: of one part, and of one row of block scales
+// where the format has those.
+struct WeightRun {
+    Codes codes = Codes::kF32;
+    std::int64_t rows = 0;
+    const std::byte* data = nullptr; // first row
+    std::int64_t stride = 0;         // bytes
+    const std::uint8_t* scales = nullptr; // kNvfp4: of the first row
+    std::int64_t scale_stride = 0;
+    ConstView block_scales; // kFp8Block: [1, ceil K/128], for all rows
+};
 
 class WeightRows {
   public:
@@ -22,15 +32,13 @@ class WeightRows {
 
     std::int64_t rows() const { return rows_; }
     std::int64_t columns() const { return columns_; }
+    // How x must be given to a dot with these codes (cpu/dot/kernels.h).
+    float lift() const { return is_fp8_ ? kE4M3Lift : 1.0f; }
 
-    // out[K] = row j; BlockScales matter to kFp8Block alone.
-    void decode(std::int64_t j, BlockScales scales, float* out) const;
-    // out[count] = columns [first, first + count) of row j of a plain weight.
-    void decode_plain(std::int64_t j, std::int64_t first, std::int64_t count, float* out) const;
+    // The longest run from row j on, at most `count` rows.
+    WeightRun run(std::int64_t j, std::int64_t count) const;
     // What is left of row j's scale: channel scale or global; 1 for kPlain and kFp8Block.
     float factor(std::int64_t j) const;
-    // kFp8Block: out[b] = scale of columns [128*b, 128*b + 128) of row j, ceil K/128 of them.
-    void block_scales(std::int64_t j, float* out) const;
 
   private:
     struct Place {
@@ -40,6 +48,7 @@ class WeightRows {
     Place place(std::int64_t j) const;
 
     ops::WeightFormat format_;
+    bool is_fp8_ = false;
     std::span<const ops::WeightPart> parts_;
     std::int64_t rows_ = 0;
     std::int64_t columns_ = 0;
@@ -53,15 +62,12 @@ class ActivationRows {
                    std::int32_t per_token);
 
     std::int64_t columns() const { return x_.shape[1]; }
-    // kApart for kFp8Group, else kInValues.
-    BlockScales scales() const;
 
-    // out[K] = row r: values, codes, or NVFP4 code * block scale.
+    // out[K] = row r: values, codes (kFp8Token, kFp8Static), code * group scale rounded to f32
+    // (kFp8Group), or e2m1 * block scale (kNvfp4, exact).
     void decode(std::int64_t r, float* out) const;
     // Token or static scale, NVFP4 global; 1 for kPlain and kFp8Group.
     float factor(std::int64_t r) const;
-    // kFp8Group: out[b] = scale of columns [128*b, 128*b + 128), ceil K/128 of them.
-    void block_scales(std::int64_t r, float* out) const;
 
   private:
     std::int64_t source(std::int64_t r) const;
@@ -73,5 +79,10 @@ class ActivationRows {
     float global_;
     std::int32_t per_token_ = 1;
 };
+
+// values[0..count) *= factor.
+void scale_row(float* values, std::int64_t count, float factor);
+// values[k] *= scales[0, k/128], one rounding.
+void scale_blocks(ConstView scales, std::int64_t count, float* values);
 
 } // namespace lr::cpu

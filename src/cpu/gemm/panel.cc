@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/gemm/panel.h"
 
-#include "cpu/dot_tile.h"
+#include "cpu/dot/kernels.h"
 #include "cpu/rows.h"
-#include "numerics/quantize.h"
 
 #include <algorithm>
 
@@ -13,137 +12,139 @@ namespace {
 constexpr int kWeightSlot = 0;
 constexpr int kRowSlot = 1;
 constexpr int kResultSlot = 2;
+constexpr int kScaledSlot = 4; // 3 is experts_gate_up's
 
-// Rows of x that are decoded together: two tiles of 4; 8 rows of K = 2048 are 64 KiB.
-constexpr std::int64_t kRowBlock = 8;
-// A few rows of x meet the panel in slices of one tile, which stay in the L1 cache.
-constexpr std::int64_t kSlice = 4;
-constexpr std::int64_t kPanelBytes = 512 * 1024;
+// Up to this many rows of x read weights as they lie in memory; more read them decoded.
+constexpr std::int64_t kFewRows = 4;
+// Rows of x that are decoded together: four tiles of 3 or two of 6.
+constexpr std::int64_t kRowBlock = 12;
+// A decoded panel and a block of rows share a core's second-level cache.
+constexpr std::int64_t kPanelBytes = 256 * 1024;
 
 // Decoded rows are this far apart: rows a power of two apart would share cache sets.
 std::int64_t padded(std::int64_t k) {
     return (k + 15) / 16 * 16 + 16;
 }
 
-// A run of rows of one operand, decoded: values [count, stride], factors [count] and, where block
-// scales stay apart, scales [count, blocks].
-struct Decoded {
+// Rows of x in f32, dense in memory `stride` apart.
+struct DecodedRows {
     float* values = nullptr;
-    float* factors = nullptr;
-    float* scales = nullptr;
+    std::int64_t count = 0;
+    float factors[kRowBlock] = {};
 };
 
-// One panel against one block of rows.
+// One panel of weight rows against blocks of rows of x.
 class PanelProduct {
   public:
     PanelProduct(const ActivationRows& x, const WeightRows& w, RowRun a, RowRun b)
-        : x_(x), w_(w), a_(a), b_(b), k_(w.columns()), stride_(padded(k_)),
-          blocks_((k_ + numerics::kFp8Group - 1) / numerics::kFp8Group) {}
+        : x_(x), w_(w), a_(a), b_(b), k_(w.columns()), stride_(padded(k_)) {}
 
     std::int64_t width() const { return a_.count + b_.count; }
 
-    // Columns [first, first + count) of the panel.
-    void decode_weights(std::int64_t first, std::int64_t count) {
-        weights_ = allocate(kWeightSlot, count);
-        for (std::int64_t i = 0; i < count; ++i) {
-            const std::int64_t j = first + i;
-            decode(w_, j < a_.count ? a_.first + j : b_.first + j - a_.count, weights_, i);
-        }
+    // For multiply(): f32 values of all weight rows of the panel.
+    void decode_weights() {
+        weights_ = thread_scratch(kWeightSlot, width() * stride_);
+        for_each_run([&](const WeightRun& run, std::int64_t column, std::int64_t) {
+            for (std::int64_t j = 0; j < run.rows; ++j)
+                dot_kernels().decode(run.codes, run.data + j * run.stride,
+                                     run.scales + j * run.scale_stride, k_,
+                                     weights_ + (column + j) * stride_);
+        });
     }
 
-    void decode_rows(RowRun rows) {
-        rows_ = rows;
-        values_ = allocate(kRowSlot, kRowBlock);
-        for (std::int64_t i = 0; i < rows.count; ++i)
-            decode(x_, rows.first + i, values_, i);
-    }
-
-    // out[rows, width()], columns [first, first + count), from the decoded rows and weights.
-    void multiply(std::int64_t first, std::int64_t count, float* out) const {
-        out += first;
-        if (apart())
-            return multiply_blocks(count, out);
-        dot_tile(values_.values, stride_, rows_.count, weights_.values, stride_, count, k_, out,
-                 width());
-        for (std::int64_t i = 0; i < rows_.count; ++i)
-            for (std::int64_t j = 0; j < count; ++j)
-                out[i * width() + j] *= values_.factors[i] * weights_.factors[j];
+    // out[rows.count, width()], from decoded weights or, without, from weights in place.
+    void multiply(RowRun rows, float* out) {
+        decode_rows(rows);
+        for_each_run([&](const WeightRun& run, std::int64_t column, std::int64_t row) {
+            multiply_run(run, column, out + column);
+            for (std::int64_t j = 0; j < run.rows; ++j) {
+                const float factor = w_.factor(row + j);
+                for (std::int64_t i = 0; i < rows.count; ++i)
+                    out[i * width() + column + j] *= rows_.factors[i] * factor;
+            }
+        });
     }
 
   private:
-    bool apart() const { return x_.scales() == BlockScales::kApart; }
-
-    Decoded allocate(int slot, std::int64_t count) const {
-        float* memory = thread_scratch(slot, count * (stride_ + 1 + blocks_));
-        return {memory, memory + count * stride_, memory + count * (stride_ + 1)};
-    }
-
-    void decode(const WeightRows& w, std::int64_t j, Decoded& out, std::int64_t i) const {
-        w.decode(j, x_.scales(), out.values + i * stride_);
-        out.factors[i] = w.factor(j);
-        if (apart())
-            w.block_scales(j, out.scales + i * blocks_);
-    }
-    void decode(const ActivationRows& x, std::int64_t r, Decoded& out, std::int64_t i) const {
-        x.decode(r, out.values + i * stride_);
-        out.factors[i] = x.factor(r);
-        if (apart())
-            x.block_scales(r, out.scales + i * blocks_);
-    }
-
-    // Per 128 columns: dot of codes, times both scales, added in ascending k.
-    void multiply_blocks(std::int64_t count, float* out) const {
-        for (std::int64_t i = 0; i < rows_.count; ++i)
-            std::fill_n(out + i * width(), count, 0.0f);
-        float dots[kRowBlock * kMaxPanel];
-        for (std::int64_t b = 0; b < blocks_; ++b) {
-            const std::int64_t k = b * numerics::kFp8Group;
-            dot_tile(values_.values + k, stride_, rows_.count, weights_.values + k, stride_, count,
-                     std::min(numerics::kFp8Group, k_ - k), dots, count);
-            for (std::int64_t i = 0; i < rows_.count; ++i) {
-                const float x_scale = values_.scales[i * blocks_ + b];
-                for (std::int64_t j = 0; j < count; ++j)
-                    out[i * width() + j] +=
-                        dots[i * count + j] * (x_scale * weights_.scales[j * blocks_ + b]);
+    // body(run, its first column in the panel, its first row in the weight).
+    template <typename Body> void for_each_run(Body body) const {
+        std::int64_t column = 0;
+        for (const RowRun& rows : {a_, b_})
+            for (std::int64_t done = 0; done < rows.count;) {
+                const WeightRun run = w_.run(rows.first + done, rows.count - done);
+                body(run, column, rows.first + done);
+                done += run.rows;
+                column += run.rows;
             }
+    }
+
+    void decode_rows(RowRun rows) {
+        rows_.values = thread_scratch(kRowSlot, kRowBlock * stride_);
+        rows_.count = rows.count;
+        for (std::int64_t i = 0; i < rows.count; ++i) {
+            x_.decode(rows.first + i, rows_.values + i * stride_);
+            rows_.factors[i] = x_.factor(rows.first + i);
+            if (!weights_ && w_.lift() != 1.0f)
+                scale_row(rows_.values + i * stride_, k_, w_.lift());
         }
+    }
+
+    void multiply_run(const WeightRun& run, std::int64_t column, float* out) const {
+        DotArgs args;
+        args.x = run.block_scales.empty() ? rows_.values : scaled_rows(run.block_scales);
+        args.x_stride = stride_;
+        args.rows = rows_.count;
+        args.columns = run.rows;
+        args.count = k_;
+        args.out = out;
+        args.out_stride = width();
+        if (weights_) {
+            args.w = reinterpret_cast<const std::byte*>(weights_ + column * stride_);
+            args.w_stride = stride_ * static_cast<std::int64_t>(sizeof(float));
+            return dot_kernels().dot(Codes::kF32, args);
+        }
+        args.w = run.data;
+        args.w_stride = run.stride;
+        args.scales = run.scales;
+        args.scale_stride = run.scale_stride;
+        dot_kernels().dot(run.codes, args);
+    }
+
+    // x times the block scales of a run of weight rows.
+    const float* scaled_rows(ConstView block_scales) const {
+        float* scaled = thread_scratch(kScaledSlot, kRowBlock * stride_);
+        for (std::int64_t i = 0; i < rows_.count; ++i) {
+            std::copy_n(rows_.values + i * stride_, k_, scaled + i * stride_);
+            scale_blocks(block_scales, k_, scaled + i * stride_);
+        }
+        return scaled;
     }
 
     const ActivationRows& x_;
     const WeightRows& w_;
-    RowRun a_, b_, rows_;
-    std::int64_t k_, stride_, blocks_;
-    Decoded weights_, values_;
+    RowRun a_, b_;
+    std::int64_t k_, stride_;
+    DecodedRows rows_;
+    float* weights_ = nullptr; // [width(), stride_]
 };
 
 } // namespace
 
 std::int64_t panel_width(std::int64_t k) {
     const std::int64_t rows = kPanelBytes / static_cast<std::int64_t>(sizeof(float)) / padded(k);
-    return std::clamp<std::int64_t>(rows / kSlice * kSlice, kSlice, kMaxPanel);
+    return std::clamp<std::int64_t>(rows / kPanelStep * kPanelStep, kPanelStep, kMaxPanel);
 }
 
 void multiply_panel(const ActivationRows& x, RowRun rows, const WeightRows& w, RowRun a, RowRun b,
                     PanelSink sink) {
     PanelProduct product(x, w, a, b);
-    const std::int64_t width = product.width();
-    LR_CHECK_LE(width, kMaxPanel);
-    float* out = thread_scratch(kResultSlot, kRowBlock * width);
-    if (rows.count <= kRowBlock) {
-        product.decode_rows(rows);
-        for (std::int64_t j = 0; j < width; j += kSlice) {
-            const std::int64_t slice = std::min(kSlice, width - j);
-            product.decode_weights(j, slice);
-            product.multiply(j, slice, out);
-        }
-        sink(rows.first, rows.count, out);
-        return;
-    }
-    product.decode_weights(0, width);
+    LR_CHECK_LE(product.width(), kMaxPanel);
+    if (rows.count > kFewRows)
+        product.decode_weights();
+    float* out = thread_scratch(kResultSlot, kRowBlock * product.width());
     for (std::int64_t i = 0; i < rows.count; i += kRowBlock) {
         const RowRun block{rows.first + i, std::min(kRowBlock, rows.count - i)};
-        product.decode_rows(block);
-        product.multiply(0, width, out);
+        product.multiply(block, out);
         sink(block.first, block.count, out);
     }
 }

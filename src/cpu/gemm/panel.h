@@ -3,8 +3,9 @@
 // cpu/gemm/panel.h: rows of activations against a panel of weight rows: the loop that linear,
 // experts_gate_up and experts_down share.
 //
-// A result is the dot of two decoded rows times their factors (ops/operand.h); panel width, row
-// blocks and threads change nothing in it.
+// A result is the dot of two rows times their factors (ops/operand.h); panel width, row blocks and
+// threads change nothing in it. A few rows read the weights as they lie in memory, which then pass
+// by once; many read a panel that was decoded for all of them.
 #pragma once
 
 #include "core/function_ref.h"
@@ -21,9 +22,10 @@ struct RowRun {
 };
 
 inline constexpr std::int64_t kMaxPanel = 64;
+inline constexpr std::int64_t kPanelStep = 8;
 
-// Weight rows that a panel of a K-wide weight should hold: a multiple of 4, between 4 and
-// kMaxPanel, so that the decoded panel stays in a core's L2 cache.
+// Weight rows that a panel of a K-wide weight should hold: a multiple of kPanelStep, at most
+// kMaxPanel, so that the decoded panel stays in a core's second-level cache.
 std::int64_t panel_width(std::int64_t k);
 
 // y[i, j] of rows [first, first + count) of x and a panel of weight rows: run a, then run b (may be

@@ -85,8 +85,8 @@ struct Case {
         const OperandRow token = x.row(static_cast<std::int64_t>(rows.row_map.at(r)) / per_token);
         std::vector<float> out;
         for (std::int64_t i = 0; i < form.width; ++i) {
-            float g = product_f32(token, w.row(e, i, form.x == A::kFp8Group));
-            float u = product_f32(token, w.row(e, form.width + i, form.x == A::kFp8Group));
+            float g = product_f32(token, w.row(e, i));
+            float u = product_f32(token, w.row(e, form.width + i));
             if (round) {
                 g = numerics::round_bf16(g);
                 u = numerics::round_bf16(u);

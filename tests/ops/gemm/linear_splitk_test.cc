@@ -40,7 +40,7 @@ TEST(LinearSplitk, EachRunIsADotOfItsColumns) {
                     const std::int64_t count = std::min(run, k - first);
                     const float expected =
                         plain_dot(c.x.row(i).values.data() + first,
-                                  c.w.row(0, j, false).values.data() + first, count);
+                                  c.w.row(0, j).values.data() + first, count);
                     ASSERT_EQ(c.partial.at((s * 5 + i) * 7 + j), expected);
                 }
     }

@@ -71,9 +71,8 @@ TEST(Linear, EveryProductHasTheBitsOfItsDefinition) {
         ASSERT_TRUE(check(args).ok()) << name_of(c) << ": " << check(args).message();
         cpu::linear(args, pool);
         EXPECT_TRUE(y.guards_intact());
-        const bool apart = c.x == A::kFp8Group;
         for (std::int64_t j = 0; j < columns; ++j) {
-            const OperandRow w_row = w.row(0, j, apart);
+            const OperandRow w_row = w.row(0, j);
             for (std::int64_t i = 0; i < n; ++i) {
                 const OperandRow x_row = x.row(i);
                 const auto got = static_cast<float>(y.at(i * columns + j));

@@ -68,7 +68,8 @@ inline float scale_value(GuardedTensor& scale, std::int64_t i) {
                                               : static_cast<float>(value);
 }
 
-// One row as a dot reads it, what multiplies the dot, and per-128 scales that are applied apart.
+// One row as a dot reads it, what multiplies the dot, and, of a weight, what multiplies each 128
+// values of x before it.
 struct OperandRow {
     std::vector<float> values;
     float factor = 1.0f;
@@ -115,11 +116,10 @@ class ActivationCase {
                 value = static_cast<float>(x_.at(i * k + c));
             else
                 value = e4m3_value(static_cast<int>(x_.at(i * k + c)));
+            if (format_ == ActivationFormat::kFp8Group)
+                value *= scale_value(scale_, i * ((k + 127) / 128) + c / 128);
         }
         row.factor = format_ == ActivationFormat::kFp8Token ? scale_value(scale_, i) : global();
-        if (format_ == ActivationFormat::kFp8Group)
-            for (std::int64_t b = 0; b < (k + 127) / 128; ++b)
-                row.block_scales.push_back(scale_value(scale_, i * ((k + 127) / 128) + b));
         return row;
     }
 
@@ -159,8 +159,8 @@ class WeightCase {
     std::vector<WeightPart>& parts() { return parts_; }
     GuardedTensor& data(std::size_t part) { return *data_[part]; }
 
-    // Row j of expert e; `apart`: fp8_block scales stay outside the values.
-    OperandRow row(std::int64_t e, std::int64_t j, bool apart) {
+    // Row j of expert e.
+    OperandRow row(std::int64_t e, std::int64_t j) {
         auto part = static_cast<std::size_t>(e) * part_rows_.size();
         for (std::size_t p = 0; j >= part_rows_[p]; ++p, ++part)
             j -= part_rows_[p];
@@ -177,15 +177,13 @@ class WeightCase {
                 value = static_cast<float>(data.at(j * k_ + c));
             else
                 value = e4m3_value(static_cast<int>(data.at(j * k_ + c)));
-            if (weight_.format == WeightFormat::kFp8Block && !apart)
-                value *= scale_value(scale, j / 128 * blocks + c / 128);
         }
         if (weight_.format == WeightFormat::kFp8Channel)
             row.factor = scale_value(scale, j);
         else if (weight_.format != WeightFormat::kPlain &&
                  weight_.format != WeightFormat::kFp8Block)
             row.factor = parts_[part].global;
-        if (weight_.format == WeightFormat::kFp8Block && apart)
+        if (weight_.format == WeightFormat::kFp8Block)
             for (std::int64_t b = 0; b < blocks; ++b)
                 row.block_scales.push_back(scale_value(scale, j / 128 * blocks + b));
         return row;
@@ -225,23 +223,17 @@ class WeightCase {
 
 // The definition (ops/operand.h), in f32.
 inline float product_f32(const OperandRow& x, const OperandRow& w) {
-    const auto k = static_cast<std::int64_t>(x.values.size());
-    if (x.block_scales.empty())
-        return plain_dot(x.values.data(), w.values.data(), k) * (x.factor * w.factor);
-    float sum = 0;
-    for (std::int64_t first = 0; first < k; first += 128) {
-        const auto block = static_cast<std::size_t>(first / 128);
-        const volatile float term = plain_dot(x.values.data() + first, w.values.data() + first,
-                                              std::min<std::int64_t>(128, k - first)) *
-                                    (x.block_scales[block] * w.block_scales[block]);
-        sum += term;
-    }
-    return sum;
+    std::vector<float> values = x.values;
+    if (!w.block_scales.empty())
+        for (std::size_t k = 0; k < values.size(); ++k)
+            values[k] *= w.block_scales[k / 128];
+    return plain_dot(values.data(), w.values.data(), static_cast<std::int64_t>(values.size())) *
+           (x.factor * w.factor);
 }
 
 // The value in double, and a bound on the error of product_f32: of a sum of K terms in 16 lanes,
-// each term meets 1 rounding of its product, ceil(K/16) of its lane, 4 of the fold, at most 3 of
-// scales and one addition per block of 128; each is 2^-24 of no more than the sum of magnitudes.
+// each term meets ceil(K/16) roundings of its lane, 4 of the fold and at most 3 of scales; each is
+// 2^-24 of no more than the sum of magnitudes. (The scale of a group of x is one of the three.)
 struct Exact {
     double value = 0;
     double bound = 0;
@@ -252,13 +244,13 @@ inline Exact product_exact(const OperandRow& x, const OperandRow& w) {
     const double factor = static_cast<double>(x.factor) * w.factor;
     for (std::size_t k = 0; k < x.values.size(); ++k) {
         double term = static_cast<double>(x.values[k]) * w.values[k] * factor;
-        if (!x.block_scales.empty())
-            term *= static_cast<double>(x.block_scales[k / 128]) * w.block_scales[k / 128];
+        if (!w.block_scales.empty())
+            term *= w.block_scales[k / 128];
         exact.value += term;
         magnitudes += std::abs(term);
     }
     const auto k = static_cast<double>(x.values.size());
-    exact.bound = (1 + std::ceil(k / 16) + 4 + 3 + std::ceil(k / 128)) * 0x1p-24 * magnitudes;
+    exact.bound = (std::ceil(k / 16) + 4 + 3) * 0x1p-24 * magnitudes;
     return exact;
 }
 

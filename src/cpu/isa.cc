@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/isa.h"
+
+#include "core/log.h"
+
+#include <array>
+#include <cstdlib>
+
+namespace lr::cpu {
+namespace {
+
+struct Available {
+    std::array<Isa, 3> isas = {Isa::kBaseline};
+    std::size_t count = 1;
+
+    Available() {
+#if defined(__x86_64__)
+        if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c())
+            isas[count++] = Isa::kAvx2;
+        if (count == 2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+            isas[count++] = Isa::kAvx512;
+#endif
+    }
+
+#if defined(__x86_64__)
+    // Every processor with AVX2 has F16C, but a virtual machine may hide it; clang 14 does not know
+    // the name in __builtin_cpu_supports.
+    static bool has_f16c() {
+        unsigned eax = 1, ebx = 0, ecx = 0, edx = 0;
+        __asm__("cpuid" : "+a"(eax), "=b"(ebx), "+c"(ecx), "=d"(edx));
+        return ecx >> 29 & 1;
+    }
+#endif
+};
+
+Isa choose() {
+    const std::span<const Isa> available = available_isas();
+    const char* wanted = std::getenv("LIVEROW_ISA");
+    if (!wanted)
+        return available.back();
+    for (Isa isa : available)
+        if (isa_name(isa) == wanted)
+            return isa;
+    log_warning("LIVEROW_ISA={}: not an instruction set of this machine; using {}", wanted,
+                isa_name(available.back()));
+    return available.back();
+}
+
+} // namespace
+
+std::string_view isa_name(Isa isa) {
+    constexpr std::array<std::string_view, 3> kNames = {"x86-64-v2", "avx2", "avx512"};
+    return kNames[static_cast<std::size_t>(isa)];
+}
+
+std::span<const Isa> available_isas() {
+    static const Available available;
+    return {available.isas.data(), available.count};
+}
+
+Isa isa() {
+    static const Isa chosen = choose();
+    return chosen;
+}
+
+} // namespace lr::cpu

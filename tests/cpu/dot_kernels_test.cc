@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/dot/kernels.h"
+
+#include "cpu/dot_tile.h"
+#include "cpu/rows.h"
+#include "numerics/bf16.h"
+#include "numerics/e2m1.h"
+#include "numerics/e4m3.h"
+#include "numerics/f16.h"
+#include "tests/cpu/plain_dot.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+namespace lr::cpu {
+namespace {
+
+constexpr std::array kAllCodes = {Codes::kF32, Codes::kBF16, Codes::kF16, Codes::kE4M3,
+                                  Codes::kNvfp4};
+
+std::int64_t bytes_of(Codes codes, std::int64_t count) {
+    constexpr std::array<std::int64_t, 5> kBits = {32, 16, 16, 8, 4};
+    return count * kBits[static_cast<std::size_t>(codes)] / 8;
+}
+
+std::vector<float> random_floats(std::int64_t count, unsigned seed) {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal;
+    std::vector<float> values(static_cast<std::size_t>(count));
+    for (float& value : values)
+        value = normal(random);
+    return values;
+}
+
+// Rows of random codes, at an odd address, a stride that is no multiple of anything, and what they
+// stand for.
+struct Weights {
+    Codes codes;
+    std::int64_t columns, count, stride, blocks;
+    std::vector<std::byte> memory;
+    std::vector<std::uint8_t> scales;
+
+    Weights(Codes codes_in, std::int64_t columns_in, std::int64_t count_in)
+        : codes(codes_in), columns(columns_in), count(count_in),
+          stride(bytes_of(codes, count + 16) + 3), blocks((count + 15) / 16),
+          memory(static_cast<std::size_t>(columns * stride + 1)),
+          scales(static_cast<std::size_t>(columns * blocks)) {
+        std::mt19937 random(7);
+        for (std::uint8_t& scale : scales)
+            scale = static_cast<std::uint8_t>(random() % 0x7F);
+        const auto normal = random_floats(columns * count, 2);
+        for (std::int64_t j = 0; j < columns; ++j)
+            for (std::int64_t k = 0; k < count; ++k)
+                put(j, k, normal[static_cast<std::size_t>(j * count + k)], random());
+    }
+
+    const std::byte* row(std::int64_t j) const { return memory.data() + 1 + j * stride; }
+    std::byte* at(std::int64_t j, std::int64_t k) {
+        return memory.data() + 1 + j * stride + bytes_of(codes, k);
+    }
+
+    void put(std::int64_t j, std::int64_t k, float value, unsigned random) {
+        const auto code = static_cast<std::uint8_t>(random >> 8);
+        std::uint16_t half = 0;
+        switch (codes) {
+        case Codes::kF32:
+            std::memcpy(at(j, k), &value, 4);
+            return;
+        case Codes::kBF16:
+        case Codes::kF16:
+            half = codes == Codes::kF16 ? numerics::encode_f16(value)
+                                        : numerics::encode_bf16(value);
+            std::memcpy(at(j, k), &half, 2);
+            return;
+        case Codes::kE4M3:
+            *at(j, k) = static_cast<std::byte>((code & 0x7F) == 0x7F ? 0 : code);
+            return;
+        case Codes::kNvfp4:
+            *at(j, k) |= static_cast<std::byte>((code & 0xF) << (k % 2 * 4));
+            return;
+        }
+    }
+
+    std::vector<float> values(std::int64_t j) const {
+        std::vector<float> out(static_cast<std::size_t>(count));
+        for (std::int64_t k = 0; k < count; ++k) {
+            const std::byte* from = row(j) + bytes_of(codes, k);
+            std::uint16_t half = 0;
+            float& value = out[static_cast<std::size_t>(k)];
+            if (codes == Codes::kF32)
+                std::memcpy(&value, from, 4);
+            else if (codes == Codes::kE4M3)
+                value = numerics::decode_e4m3(static_cast<std::uint8_t>(*from));
+            else if (codes == Codes::kNvfp4)
+                value =
+                    numerics::decode_e2m1(static_cast<std::uint8_t>(*from) >> (k % 2 * 4)) *
+                    numerics::decode_e4m3(scales[static_cast<std::size_t>(j * blocks + k / 16)]);
+            else {
+                std::memcpy(&half, from, 2);
+                value = codes == Codes::kF16 ? numerics::decode_f16(half)
+                                             : numerics::decode_bf16(half);
+            }
+        }
+        return out;
+    }
+};
+
+// Dots of `rows` rows of x, lifted where the codes ask for it; [rows, columns + 1], the last column
+// untouched.
+std::vector<float> run(const DotKernels& kernels, const Weights& w, const std::vector<float>& x,
+                       std::int64_t x_stride, std::int64_t rows) {
+    std::vector<float> lifted = x;
+    if (w.codes == Codes::kE4M3)
+        for (float& value : lifted)
+            value *= kE4M3Lift;
+    std::vector<float> out(static_cast<std::size_t>(rows * (w.columns + 1)), -1.0f);
+    DotArgs args;
+    args.x = lifted.data();
+    args.x_stride = x_stride;
+    args.rows = rows;
+    args.w = w.row(0);
+    args.w_stride = w.stride;
+    args.columns = w.columns;
+    args.scales = w.scales.data();
+    args.scale_stride = w.blocks;
+    args.count = w.count;
+    args.out = out.data();
+    args.out_stride = w.columns + 1;
+    kernels.dot(w.codes, args);
+    return out;
+}
+
+void expect_definition(Codes codes, std::int64_t rows, std::int64_t columns, std::int64_t count) {
+    const Weights w(codes, columns, count);
+    const std::int64_t x_stride = count + 3;
+    const auto x = random_floats(rows * x_stride, 1);
+    for (Isa isa : available_isas()) {
+        const auto out = run(dot_kernels(isa), w, x, x_stride, rows);
+        for (std::int64_t i = 0; i < rows; ++i)
+            for (std::int64_t j = 0; j <= columns; ++j) {
+                const float expected =
+                    j < columns ? plain_dot(x.data() + i * x_stride, w.values(j).data(), count)
+                                : -1.0f;
+                ASSERT_EQ(out[static_cast<std::size_t>(i * (columns + 1) + j)], expected)
+                    << isa_name(isa) << ", codes " << static_cast<int>(codes) << ", " << rows << "x"
+                    << columns << "x" << count << " at " << i << "," << j;
+            }
+    }
+}
+
+TEST(DotKernels, EveryInstructionSetAndTileGivesTheBitsOfTheDefinition) {
+    for (Codes codes : kAllCodes)
+        for (std::int64_t rows : {1, 2, 3, 4, 5, 13})
+            for (std::int64_t columns : {1, 2, 5, 9})
+                for (std::int64_t count : {16, 48, 160})
+                    expect_definition(codes, rows, columns, count);
+}
+
+TEST(DotKernels, RowsOfAnyLength) {
+    for (Codes codes : kAllCodes)
+        for (std::int64_t count : {0, 1, 15, 17, 31, 63, 100})
+            if (codes != Codes::kNvfp4)
+                expect_definition(codes, 4, 3, count);
+}
+
+// Several chunks of several blocks of tiles, with edges on all sides.
+TEST(DotKernels, LargeTiles) {
+    for (Codes codes : {Codes::kF32, Codes::kBF16})
+        expect_definition(codes, 29, 21, 2080);
+}
+
+TEST(DotKernels, DecodesEveryCode) {
+    for (Isa isa : available_isas()) {
+        std::array<float, 259> out{};
+        std::array<std::byte, 260> codes{};
+        for (std::size_t i = 0; i < 256; ++i)
+            codes[i + 1] = static_cast<std::byte>(i);
+        dot_kernels(isa).decode(Codes::kE4M3, codes.data() + 1, nullptr, 259, out.data());
+        for (std::size_t i = 0; i < 256; ++i) {
+            const float expected = numerics::decode_e4m3(static_cast<std::uint8_t>(i));
+            ASSERT_EQ(std::isnan(out[i]), std::isnan(expected)) << isa_name(isa) << " " << i;
+            if (!std::isnan(expected))
+                ASSERT_EQ(std::memcmp(&out[i], &expected, 4), 0) << isa_name(isa) << " " << i;
+        }
+    }
+}
+
+// Every block scale, NaN and subnormal ones included, with every nibble.
+TEST(DotKernels, Nvfp4TakesEveryScale) {
+    std::array<std::byte, 8> nibbles;
+    for (std::size_t i = 0; i < 8; ++i)
+        nibbles[i] = static_cast<std::byte>(numerics::pack_e2m1(
+            static_cast<std::uint8_t>(2 * i), static_cast<std::uint8_t>(2 * i + 1)));
+    std::vector<std::byte> codes;
+    std::vector<std::uint8_t> scales;
+    for (int scale = 0; scale < 256; ++scale) {
+        codes.insert(codes.end(), nibbles.begin(), nibbles.end());
+        scales.push_back(static_cast<std::uint8_t>(scale));
+    }
+    for (Isa isa : available_isas())
+        for (std::size_t k = 0; k < 4096; ++k) {
+            // The dot with a unit vector, two columns at once, which are the same row.
+            std::vector<float> x(4096), out(2);
+            x[k] = 1.0f;
+            const float expected = numerics::kE2M1Values[k % 16] *
+                                   numerics::kE4M3Values[scales[k / 16]];
+            DotArgs args;
+            args.rows = 1;
+            args.x = x.data() + k / 32 * 32;
+            args.w = codes.data() + k / 32 * 16;
+            args.scales = scales.data() + k / 32 * 2;
+            args.columns = 2;
+            args.count = 32;
+            args.out = out.data();
+            dot_kernels(isa).dot(Codes::kNvfp4, args);
+            // A NaN scale spreads over its pair of blocks: 0 * NaN.
+            const bool nan = std::isnan(numerics::kE4M3Values[scales[k / 32 * 2]]) ||
+                             std::isnan(numerics::kE4M3Values[scales[k / 32 * 2 + 1]]);
+            for (float got : out)
+                if (nan)
+                    ASSERT_TRUE(std::isnan(got)) << isa_name(isa) << " " << k;
+                else
+                    ASSERT_EQ(got, expected) << isa_name(isa) << " " << k;
+        }
+}
+
+TEST(DotKernels, ANaNStaysInItsRow) {
+    for (Codes codes : {Codes::kF32, Codes::kBF16, Codes::kF16, Codes::kE4M3})
+        for (std::int64_t at : {0, 37, 66}) { // 66: behind the last whole run of 16
+            Weights w(codes, 6, 67);
+            const float nan = NAN;
+            const std::uint16_t half = codes == Codes::kBF16 ? 0x7FC0 : 0x7E00;
+            if (codes == Codes::kF32)
+                std::memcpy(w.at(2, at), &nan, 4);
+            else if (codes == Codes::kE4M3)
+                *w.at(2, at) = std::byte{0xFF};
+            else
+                std::memcpy(w.at(2, at), &half, 2);
+            const auto x = random_floats(3 * 67, 1);
+            for (Isa isa : available_isas()) {
+                const auto out = run(dot_kernels(isa), w, x, 67, 3);
+                for (std::size_t i = 0; i < 3; ++i)
+                    for (std::size_t j = 0; j < 6; ++j)
+                        ASSERT_EQ(std::isnan(out[i * 7 + j]), j == 2)
+                            << isa_name(isa) << " codes " << static_cast<int>(codes) << " " << at;
+            }
+        }
+}
+
+TEST(DotKernels, TheFusedStepOfTheBaselineRoundsOnce) {
+    // Values whose product and sum meet at every distance, subnormal results and ties included.
+    std::mt19937 random(3);
+    for (int trial = 0; trial < 200000; ++trial) {
+        std::array<float, 3> v{};
+        for (float& value : v) {
+            const auto bits = static_cast<std::uint32_t>(random());
+            std::memcpy(&value, &bits, 4);
+            if (!std::isfinite(value))
+                value = 1.0f;
+        }
+        v[0] = std::ldexp(v[0], trial % 3 == 0 ? 0 : -std::ilogb(v[0] == 0 ? 1.0f : v[0]));
+        v[2] = std::ldexp(v[2], trial % 3 == 0 ? 0
+                                               : std::ilogb(v[1] == 0 ? 1.0f : v[1]) -
+                                                     std::ilogb(v[2] == 0 ? 1.0f : v[2]) +
+                                                     trial % 60 - 30);
+        // Lane 0 takes v[2], then v[0] * v[1].
+        std::array<float, 17> x{1.0f}, w{v[2]};
+        x[16] = v[0];
+        w[16] = v[1];
+        float out = 0;
+        DotArgs args;
+        args.x = x.data();
+        args.w = reinterpret_cast<const std::byte*>(w.data());
+        args.rows = args.columns = 1;
+        args.count = 17;
+        args.out = &out;
+        dot_kernels(Isa::kBaseline).dot(Codes::kF32, args);
+        const float expected = std::fma(v[0], v[1], v[2]);
+        ASSERT_EQ(std::isnan(out), std::isnan(expected));
+        if (!std::isnan(out))
+            ASSERT_EQ(out, expected) << v[0] << " * " << v[1] << " + " << v[2];
+    }
+}
+
+TEST(DotTile, DotIsTheSameFunction) {
+    const auto x = random_floats(1000, 3);
+    const auto w = random_floats(1000, 4);
+    for (std::int64_t count : {1, 16, 31, 128, 1000}) {
+        EXPECT_EQ(dot(x.data(), w.data(), count), plain_dot(x.data(), w.data(), count));
+        EXPECT_EQ(dot_one(x.data(), w.data(), count), plain_dot(x.data(), w.data(), count));
+    }
+}
+
+} // namespace
+} // namespace lr::cpu
