@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/decode.h"
 
-#include "cpu/dot/kernels.h"
+#include "cpu/kernels/kernels.h"
 #include "numerics/convert.h"
 #include "numerics/e2m1.h"
 
@@ -90,11 +90,11 @@ void decode_codes(DType dtype, const std::byte* source, std::int64_t count, floa
 void decode_row(DType dtype, const std::byte* source, std::int64_t count, float* out) {
     switch (dtype) {
     case DType::kBF16:
-        return dot_kernels().decode(Codes::kBF16, source, nullptr, count, out);
+        return kernels().decode(Codes::kBF16, source, nullptr, count, out);
     case DType::kF16:
-        return dot_kernels().decode(Codes::kF16, source, nullptr, count, out);
+        return kernels().decode(Codes::kF16, source, nullptr, count, out);
     case DType::kE4M3:
-        return dot_kernels().decode(Codes::kE4M3, source, nullptr, count, out);
+        return kernels().decode(Codes::kE4M3, source, nullptr, count, out);
     default:
         return decode_codes(dtype, source, count, out);
     }

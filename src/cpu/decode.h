@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cpu/decode.h: rows of codes to f32, as numerics/convert.h decodes them, bit for bit, but fast.
-// Rows of NVFP4 with their scales: cpu/dot/kernels.h.
+// cpu/decode.h: rows of codes to f32, as numerics/convert.h decodes them, bit for bit but for the
+// payload of a NaN, and fast. Rows of NVFP4 with their scales: cpu/kernels/kernels.h.
 #pragma once
 
 #include "core/dtype.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/dot_tile.h"
 
-#include "cpu/dot/kernels.h"
+#include "cpu/kernels/kernels.h"
 
 namespace lr::cpu {
 
@@ -18,7 +18,7 @@ void dot_tile(const float* x, std::int64_t x_stride, std::int64_t rows, const fl
     args.count = count;
     args.out = out;
     args.out_stride = out_stride;
-    dot_kernels().dot(Codes::kF32, args);
+    kernels().dot(Codes::kF32, args);
 }
 
 float dot_one(const float* x, const float* w, std::int64_t count) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cpu/dot_tile.h: dot products of f32 rows, each with the tree of cpu/dot/kernels.h.
+// cpu/dot_tile.h: dot products of f32 rows, each with the tree of cpu/kernels/kernels.h.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 //
 // cpu/isa.h: the instruction sets that kernels are written for, chosen once a process.
 //
-// Every kernel gives the same bits in each of them (cpu/dot/kernels.h says how), so the choice is
-// one of speed.
+// Every kernel gives the same bits in each of them (cpu/kernels/kernels.h says how), so the choice
+// is one of speed.
 #pragma once
 
 #include <cstdint>

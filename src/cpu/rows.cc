@@ -71,8 +71,8 @@ float* thread_scratch(int slot, std::int64_t count) {
     Slot& buffer = slots[static_cast<std::size_t>(slot)];
     if (buffer.count < count) {
         const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(float);
-        buffer.memory.reset(
-            static_cast<float*>(std::aligned_alloc(kAlign, (bytes + kAlign - 1) / kAlign * kAlign)));
+        buffer.memory.reset(static_cast<float*>(
+            std::aligned_alloc(kAlign, (bytes + kAlign - 1) / kAlign * kAlign)));
         LR_CHECK(buffer.memory != nullptr);
         buffer.count = count;
     }

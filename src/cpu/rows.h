@@ -32,15 +32,15 @@ void zero_rows(View view, std::int64_t first);
 // Live rows of a batch of n: n when n_live is absent, else min(n, n_live[0]).
 std::int64_t live_rows(ConstView n_live, std::int64_t n);
 
-// x . y in f32 with the fixed tree of cpu/dot/kernels.h: 16 lanes of fused multiply-adds, then
+// x . y in f32 with the fixed tree of cpu/kernels/kernels.h: 16 lanes of fused multiply-adds, then
 // halves. The result depends on the values and `count` only. Many at once: cpu/dot_tile.h.
 float dot(const float* x, const float* y, std::int64_t count);
 
 // Sum of squares in the same tree.
 float sum_squares(const float* x, std::int64_t count);
 
-// A thread's scratch, at least `count` floats at a multiple of 64 bytes, uninitialised. Slots 0..7 are independent; a slot is
-// valid until the same thread asks for it again.
+// A thread's scratch, at least `count` floats at a multiple of 64 bytes, uninitialised. Slots 0..7
+// are independent; a slot is valid until the same thread asks for it again.
 float* thread_scratch(int slot, std::int64_t count);
 
 // Rounds to bf16 and back (nearest even).

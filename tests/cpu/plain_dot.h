@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The definition of a dot (cpu/dot/kernels.h), one step at a time.
+// The definition of a dot (cpu/kernels/kernels.h), one step at a time.
 #pragma once
 
 #include <array>

@@ -122,7 +122,7 @@ TEST(Dot, FollowsTheDocumentedTreeToTheBit) {
         EXPECT_EQ(std::bit_cast<std::uint32_t>(dot(x.data(), y.data(), count)),
                   std::bit_cast<std::uint32_t>(plain_dot(x.data(), y.data(), count)))
             << count;
-        EXPECT_EQ(sum_squares(x.data(), count), tree_dot(x, x, count)) << count;
+        EXPECT_EQ(sum_squares(x.data(), count), plain_dot(x.data(), x.data(), count)) << count;
     }
 }
 

@@ -2,6 +2,7 @@
 #include "core/thread_pool.h"
 #include "cpu/gdn/gates.h"
 #include "cpu/gdn/gdn.h"
+#include "cpu/kernels/kernels.h"
 #include "cpu/rows.h"
 
 #include <cmath>
@@ -9,24 +10,10 @@
 namespace lr::cpu {
 namespace {
 
-constexpr std::int64_t kLanes = 16; // dk is a multiple: fixed inner loops that vectorise
-
 void normalise(float* x, std::int64_t count, float scale) {
     const float length = std::sqrt(sum_squares(x, count) + ops::kL2NormEps);
     for (std::int64_t i = 0; i < count; ++i)
         x[i] = x[i] / length * scale;
-}
-
-void scale_row(float* x, float factor, std::int64_t count) {
-    for (std::int64_t i = 0; i < count; i += kLanes)
-        for (std::int64_t lane = 0; lane < kLanes; ++lane)
-            x[i + lane] *= factor;
-}
-
-void add_scaled_row(float* x, float factor, const float* y, std::int64_t count) {
-    for (std::int64_t i = 0; i < count; i += kLanes)
-        for (std::int64_t lane = 0; lane < kLanes; ++lane)
-            x[i + lane] += factor * y[i + lane];
 }
 
 // One row, one value head.
@@ -60,10 +47,7 @@ void update_head(const ops::RecurrentUpdateArgs& args, std::int64_t row, std::in
         float* state = in_place ? args.ssm_state.row_as<float>(slot) + first : stored;
         if (!in_place)
             load_floats(args.ssm_state, slot, first, dk, state);
-        scale_row(state, alpha, dk);
-        const float correction = beta * (v[i] - dot(state, kn, dk));
-        add_scaled_row(state, correction, kn, dk);
-        o[i] = dot(state, qn, dk);
+        o[i] = kernels().delta_row({alpha, beta, v[i], kn, qn, dk, state});
         if (!in_place)
             store_floats(args.ssm_state, slot, first, dk, state);
     }

@@ -27,7 +27,7 @@ void multiply_columns(ConstView x, std::int64_t rows, const WeightRows& w, RowRu
         args.count = count;
         args.out = out + done;
         args.out_stride = out_stride;
-        dot_kernels().dot(run.codes, args);
+        kernels().dot(run.codes, args);
         done += run.rows;
     }
 }

@@ -29,27 +29,26 @@ Codes codes_of(WeightFormat format, DType dtype) {
     }
 }
 
+// values[k] *= lift * scales[0, k/128]: one rounding, since lift is a power of two.
+void scale_blocks(ConstView scales, std::int64_t count, float lift, float* values) {
+    constexpr std::int64_t kBlocks = 64; // at a time
+    float factors[kBlocks];
+    for (std::int64_t k = 0; k < count; k += kBlocks * numerics::kFp8Block) {
+        const std::int64_t some = std::min(kBlocks * numerics::kFp8Block, count - k);
+        const std::int64_t blocks = (some + numerics::kFp8Block - 1) / numerics::kFp8Block;
+        load_floats(scales, 0, k / numerics::kFp8Block, blocks, factors);
+        for (std::int64_t b = 0; b < blocks; ++b)
+            factors[b] *= lift;
+        kernels().scale_blocks(values + k, factors, some, values + k);
+    }
+}
+
 bool is_fp8(WeightFormat format) {
     return format == WeightFormat::kFp8Block || format == WeightFormat::kFp8Channel ||
            format == WeightFormat::kFp8Tensor;
 }
 
 } // namespace
-
-void scale_row(float* values, std::int64_t count, float factor) {
-    constexpr std::int64_t kRun = 16; // a fixed length becomes vector code
-    std::int64_t k = 0;
-    for (; k + kRun <= count; k += kRun)
-        for (std::int64_t i = 0; i < kRun; ++i)
-            values[k + i] *= factor;
-    for (; k < count; ++k)
-        values[k] *= factor;
-}
-
-void scale_blocks(ConstView scales, std::int64_t count, float* values) {
-    for (std::int64_t k = 0, b = 0; k < count; k += numerics::kFp8Block, ++b)
-        scale_row(values + k, std::min(numerics::kFp8Block, count - k), float_at(scales, b));
-}
 
 WeightRows::WeightRows(const ops::Weight& w)
     : format_(w.format), is_fp8_(is_fp8(w.format)), parts_(w.parts), rows_(w.rows()),
@@ -120,14 +119,19 @@ std::int64_t ActivationRows::source(std::int64_t r) const {
     return row_map_.empty() ? r : int_at(row_map_, r) / per_token_;
 }
 
-void ActivationRows::decode(std::int64_t r, float* out) const {
+void ActivationRows::decode(std::int64_t r, float lift, float* out) const {
     const std::int64_t row = source(r);
-    if (format_ == ActivationFormat::kNvfp4)
-        return dot_kernels().decode(Codes::kNvfp4, x_.row(row), scale_.row_as<std::uint8_t>(row),
-                                    columns(), out);
+    if (format_ == ActivationFormat::kNvfp4) {
+        LR_CHECK(lift == 1.0f); // meets NVFP4 weights only
+        return kernels().decode(Codes::kNvfp4, x_.row(row), scale_.row_as<std::uint8_t>(row),
+                                columns(), out);
+    }
     decode_row(x_.dtype, x_.row(row), columns(), out);
     if (format_ == ActivationFormat::kFp8Group)
-        scale_blocks(scale_.slice_rows(row, 1), columns(), out);
+        scale_blocks(scale_.slice_rows(row, 1), columns(), lift, out);
+    else if (lift != 1.0f)
+        for (std::int64_t k = 0; k < columns(); ++k)
+            out[k] *= lift;
 }
 
 float ActivationRows::factor(std::int64_t r) const {

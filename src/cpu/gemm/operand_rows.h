@@ -5,7 +5,7 @@
 // has the table). The one place that knows how a weight or activation format is laid out.
 #pragma once
 
-#include "cpu/dot/kernels.h"
+#include "cpu/kernels/kernels.h"
 #include "ops/operand.h"
 
 #include <cstdint>
@@ -18,8 +18,8 @@ namespace lr::cpu {
 struct WeightRun {
     Codes codes = Codes::kF32;
     std::int64_t rows = 0;
-    const std::byte* data = nullptr; // first row
-    std::int64_t stride = 0;         // bytes
+    const std::byte* data = nullptr;      // first row
+    std::int64_t stride = 0;              // bytes
     const std::uint8_t* scales = nullptr; // kNvfp4: of the first row
     std::int64_t scale_stride = 0;
     ConstView block_scales; // kFp8Block: [1, ceil K/128], for all rows
@@ -32,7 +32,7 @@ class WeightRows {
 
     std::int64_t rows() const { return rows_; }
     std::int64_t columns() const { return columns_; }
-    // How x must be given to a dot with these codes (cpu/dot/kernels.h).
+    // How x must be given to a dot with these codes (cpu/kernels/kernels.h).
     float lift() const { return is_fp8_ ? kE4M3Lift : 1.0f; }
 
     // The longest run from row j on, at most `count` rows.
@@ -63,9 +63,9 @@ class ActivationRows {
 
     std::int64_t columns() const { return x_.shape[1]; }
 
-    // out[K] = row r: values, codes (kFp8Token, kFp8Static), code * group scale rounded to f32
-    // (kFp8Group), or e2m1 * block scale (kNvfp4, exact).
-    void decode(std::int64_t r, float* out) const;
+    // out[K] = row r times `lift`, a power of two: values, codes (kFp8Token, kFp8Static), code *
+    // group scale rounded to f32 (kFp8Group), or e2m1 * block scale (kNvfp4, exact).
+    void decode(std::int64_t r, float lift, float* out) const;
     // Token or static scale, NVFP4 global; 1 for kPlain and kFp8Group.
     float factor(std::int64_t r) const;
 
@@ -79,10 +79,5 @@ class ActivationRows {
     float global_;
     std::int32_t per_token_ = 1;
 };
-
-// values[0..count) *= factor.
-void scale_row(float* values, std::int64_t count, float factor);
-// values[k] *= scales[0, k/128], one rounding.
-void scale_blocks(ConstView scales, std::int64_t count, float* values);
 
 } // namespace lr::cpu

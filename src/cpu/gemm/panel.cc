@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/gemm/panel.h"
 
-#include "cpu/dot/kernels.h"
+#include "cpu/kernels/kernels.h"
 #include "cpu/rows.h"
 
 #include <algorithm>
@@ -46,9 +46,9 @@ class PanelProduct {
         weights_ = thread_scratch(kWeightSlot, width() * stride_);
         for_each_run([&](const WeightRun& run, std::int64_t column, std::int64_t) {
             for (std::int64_t j = 0; j < run.rows; ++j)
-                dot_kernels().decode(run.codes, run.data + j * run.stride,
-                                     run.scales + j * run.scale_stride, k_,
-                                     weights_ + (column + j) * stride_);
+                kernels().decode(run.codes, run.data + j * run.stride,
+                                 run.scales + j * run.scale_stride, k_,
+                                 weights_ + (column + j) * stride_);
         });
     }
 
@@ -82,10 +82,8 @@ class PanelProduct {
         rows_.values = thread_scratch(kRowSlot, kRowBlock * stride_);
         rows_.count = rows.count;
         for (std::int64_t i = 0; i < rows.count; ++i) {
-            x_.decode(rows.first + i, rows_.values + i * stride_);
+            x_.decode(rows.first + i, weights_ ? 1.0f : w_.lift(), rows_.values + i * stride_);
             rows_.factors[i] = x_.factor(rows.first + i);
-            if (!weights_ && w_.lift() != 1.0f)
-                scale_row(rows_.values + i * stride_, k_, w_.lift());
         }
     }
 
@@ -101,22 +99,23 @@ class PanelProduct {
         if (weights_) {
             args.w = reinterpret_cast<const std::byte*>(weights_ + column * stride_);
             args.w_stride = stride_ * static_cast<std::int64_t>(sizeof(float));
-            return dot_kernels().dot(Codes::kF32, args);
+            return kernels().dot(Codes::kF32, args);
         }
         args.w = run.data;
         args.w_stride = run.stride;
         args.scales = run.scales;
         args.scale_stride = run.scale_stride;
-        dot_kernels().dot(run.codes, args);
+        kernels().dot(run.codes, args);
     }
 
     // x times the block scales of a run of weight rows.
     const float* scaled_rows(ConstView block_scales) const {
-        float* scaled = thread_scratch(kScaledSlot, kRowBlock * stride_);
-        for (std::int64_t i = 0; i < rows_.count; ++i) {
-            std::copy_n(rows_.values + i * stride_, k_, scaled + i * stride_);
-            scale_blocks(block_scales, k_, scaled + i * stride_);
-        }
+        const std::int64_t blocks = block_scales.shape[1];
+        float* scales = thread_scratch(kScaledSlot, padded(blocks) + kRowBlock * stride_);
+        float* scaled = scales + padded(blocks);
+        load_floats(block_scales, 0, 0, blocks, scales);
+        for (std::int64_t i = 0; i < rows_.count; ++i)
+            kernels().scale_blocks(rows_.values + i * stride_, scales, k_, scaled + i * stride_);
         return scaled;
     }
 

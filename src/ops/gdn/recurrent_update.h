@@ -6,7 +6,7 @@
 // Math      per row and value head h, key head h / (Hv/Hk), with the slot's S [dv, dk]:
 //             kn = k / sqrt(sum k^2 + 1e-6);  qn = q / sqrt(sum q^2 + 1e-6) * dk^-0.5
 //             alpha = exp(-exp(a_log) * softplus(a + dt_bias));  beta = sigmoid(b)
-//             S <- alpha S;  d = beta (v - S kn);  S <- S + d kn^T;  o = S qn
+//             S <- alpha S;  d = beta (v - S kn);  S <- S + d kn^T (fused);  o = S qn
 //             softplus(x) = x > 20 ? x : log1p(exp(x))
 // Shapes    q, k [n, Hk, dk]   v, o [n, Hv, dv]   b, a [n, Hv]   a_log, dt_bias [Hv]   slot [n]
 //           ssm_state [S, Hv, dv, dk];  Hv % Hk == 0, dk % 16 == 0, dv % 16 == 0
@@ -14,7 +14,7 @@
 //           f32 or bf16; slot i32
 // Rounding  all arithmetic f32; kModel rounds beta to bf16; one rounding when o is stored; a bf16
 //           state is rounded when stored, after o was read from the unrounded one
-// Order     sums over dk in the fixed tree of cpu::dot, independent of n
+// Order     sums over dk in the fixed tree of cpu/kernels/kernels.h, independent of n
 // Aliasing  ssm_state is updated in place; o may be v itself; nothing else overlaps
 // Bounds    slot -1 or row >= n_live: padding, o zero, no state touched; duplicate slots are a
 //           caller bug

@@ -59,8 +59,7 @@ TEST(ExpertsDown, EveryProductHasTheBitsOfItsDefinitionAndDeadRowsStay) {
         for (std::int64_t e = 0; e < 5; ++e)
             for (std::int64_t r = c.rows.first(e); r < c.rows.last(e); ++r)
                 for (std::int64_t j = 0; j < 150; ++j)
-                    ASSERT_EQ(c.z.at(r * 150 + j),
-                              product_f32(c.f.row(r), c.w.row(e, j)))
+                    ASSERT_EQ(c.z.at(r * 150 + j), product_f32(c.f.row(r), c.w.row(e, j)))
                         << activation_format_name(a) << " x " << weight_format_name(format)
                         << " expert " << e << " row " << r << " column " << j;
         for (std::int64_t r = 0; r < c.rows.rows; ++r)

@@ -38,9 +38,8 @@ TEST(LinearSplitk, EachRunIsADotOfItsColumns) {
                 for (std::int64_t j = 0; j < 7; ++j) {
                     const std::int64_t first = std::min(s * run, k);
                     const std::int64_t count = std::min(run, k - first);
-                    const float expected =
-                        plain_dot(c.x.row(i).values.data() + first,
-                                  c.w.row(0, j).values.data() + first, count);
+                    const float expected = plain_dot(c.x.row(i).values.data() + first,
+                                                     c.w.row(0, j).values.data() + first, count);
                     ASSERT_EQ(c.partial.at((s * 5 + i) * 7 + j), expected);
                 }
     }

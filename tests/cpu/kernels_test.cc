@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu/dot/kernels.h"
-
 #include "cpu/dot_tile.h"
+#include "cpu/kernels/kernels.h"
 #include "cpu/rows.h"
 #include "numerics/bf16.h"
 #include "numerics/e2m1.h"
@@ -73,8 +72,8 @@ struct Weights {
             return;
         case Codes::kBF16:
         case Codes::kF16:
-            half = codes == Codes::kF16 ? numerics::encode_f16(value)
-                                        : numerics::encode_bf16(value);
+            half =
+                codes == Codes::kF16 ? numerics::encode_f16(value) : numerics::encode_bf16(value);
             std::memcpy(at(j, k), &half, 2);
             return;
         case Codes::kE4M3:
@@ -102,8 +101,8 @@ struct Weights {
                     numerics::decode_e4m3(scales[static_cast<std::size_t>(j * blocks + k / 16)]);
             else {
                 std::memcpy(&half, from, 2);
-                value = codes == Codes::kF16 ? numerics::decode_f16(half)
-                                             : numerics::decode_bf16(half);
+                value =
+                    codes == Codes::kF16 ? numerics::decode_f16(half) : numerics::decode_bf16(half);
             }
         }
         return out;
@@ -112,7 +111,7 @@ struct Weights {
 
 // Dots of `rows` rows of x, lifted where the codes ask for it; [rows, columns + 1], the last column
 // untouched.
-std::vector<float> run(const DotKernels& kernels, const Weights& w, const std::vector<float>& x,
+std::vector<float> run(const Kernels& set, const Weights& w, const std::vector<float>& x,
                        std::int64_t x_stride, std::int64_t rows) {
     std::vector<float> lifted = x;
     if (w.codes == Codes::kE4M3)
@@ -131,7 +130,7 @@ std::vector<float> run(const DotKernels& kernels, const Weights& w, const std::v
     args.count = w.count;
     args.out = out.data();
     args.out_stride = w.columns + 1;
-    kernels.dot(w.codes, args);
+    set.dot(w.codes, args);
     return out;
 }
 
@@ -140,7 +139,7 @@ void expect_definition(Codes codes, std::int64_t rows, std::int64_t columns, std
     const std::int64_t x_stride = count + 3;
     const auto x = random_floats(rows * x_stride, 1);
     for (Isa isa : available_isas()) {
-        const auto out = run(dot_kernels(isa), w, x, x_stride, rows);
+        const auto out = run(kernels(isa), w, x, x_stride, rows);
         for (std::int64_t i = 0; i < rows; ++i)
             for (std::int64_t j = 0; j <= columns; ++j) {
                 const float expected =
@@ -153,7 +152,7 @@ void expect_definition(Codes codes, std::int64_t rows, std::int64_t columns, std
     }
 }
 
-TEST(DotKernels, EveryInstructionSetAndTileGivesTheBitsOfTheDefinition) {
+TEST(Kernels, EveryInstructionSetAndTileGivesTheBitsOfTheDefinition) {
     for (Codes codes : kAllCodes)
         for (std::int64_t rows : {1, 2, 3, 4, 5, 13})
             for (std::int64_t columns : {1, 2, 5, 9})
@@ -161,7 +160,7 @@ TEST(DotKernels, EveryInstructionSetAndTileGivesTheBitsOfTheDefinition) {
                     expect_definition(codes, rows, columns, count);
 }
 
-TEST(DotKernels, RowsOfAnyLength) {
+TEST(Kernels, RowsOfAnyLength) {
     for (Codes codes : kAllCodes)
         for (std::int64_t count : {0, 1, 15, 17, 31, 63, 100})
             if (codes != Codes::kNvfp4)
@@ -169,18 +168,18 @@ TEST(DotKernels, RowsOfAnyLength) {
 }
 
 // Several chunks of several blocks of tiles, with edges on all sides.
-TEST(DotKernels, LargeTiles) {
+TEST(Kernels, LargeTiles) {
     for (Codes codes : {Codes::kF32, Codes::kBF16})
         expect_definition(codes, 29, 21, 2080);
 }
 
-TEST(DotKernels, DecodesEveryCode) {
+TEST(Kernels, DecodesEveryCode) {
     for (Isa isa : available_isas()) {
         std::array<float, 259> out{};
         std::array<std::byte, 260> codes{};
         for (std::size_t i = 0; i < 256; ++i)
             codes[i + 1] = static_cast<std::byte>(i);
-        dot_kernels(isa).decode(Codes::kE4M3, codes.data() + 1, nullptr, 259, out.data());
+        kernels(isa).decode(Codes::kE4M3, codes.data() + 1, nullptr, 259, out.data());
         for (std::size_t i = 0; i < 256; ++i) {
             const float expected = numerics::decode_e4m3(static_cast<std::uint8_t>(i));
             ASSERT_EQ(std::isnan(out[i]), std::isnan(expected)) << isa_name(isa) << " " << i;
@@ -191,7 +190,7 @@ TEST(DotKernels, DecodesEveryCode) {
 }
 
 // Every block scale, NaN and subnormal ones included, with every nibble.
-TEST(DotKernels, Nvfp4TakesEveryScale) {
+TEST(Kernels, Nvfp4TakesEveryScale) {
     std::array<std::byte, 8> nibbles;
     for (std::size_t i = 0; i < 8; ++i)
         nibbles[i] = static_cast<std::byte>(numerics::pack_e2m1(
@@ -207,8 +206,8 @@ TEST(DotKernels, Nvfp4TakesEveryScale) {
             // The dot with a unit vector, two columns at once, which are the same row.
             std::vector<float> x(4096), out(2);
             x[k] = 1.0f;
-            const float expected = numerics::kE2M1Values[k % 16] *
-                                   numerics::kE4M3Values[scales[k / 16]];
+            const float expected =
+                numerics::kE2M1Values[k % 16] * numerics::kE4M3Values[scales[k / 16]];
             DotArgs args;
             args.rows = 1;
             args.x = x.data() + k / 32 * 32;
@@ -217,7 +216,7 @@ TEST(DotKernels, Nvfp4TakesEveryScale) {
             args.columns = 2;
             args.count = 32;
             args.out = out.data();
-            dot_kernels(isa).dot(Codes::kNvfp4, args);
+            kernels(isa).dot(Codes::kNvfp4, args);
             // A NaN scale spreads over its pair of blocks: 0 * NaN.
             const bool nan = std::isnan(numerics::kE4M3Values[scales[k / 32 * 2]]) ||
                              std::isnan(numerics::kE4M3Values[scales[k / 32 * 2 + 1]]);
@@ -229,7 +228,7 @@ TEST(DotKernels, Nvfp4TakesEveryScale) {
         }
 }
 
-TEST(DotKernels, ANaNStaysInItsRow) {
+TEST(Kernels, ANaNStaysInItsRow) {
     for (Codes codes : {Codes::kF32, Codes::kBF16, Codes::kF16, Codes::kE4M3})
         for (std::int64_t at : {0, 37, 66}) { // 66: behind the last whole run of 16
             Weights w(codes, 6, 67);
@@ -243,7 +242,7 @@ TEST(DotKernels, ANaNStaysInItsRow) {
                 std::memcpy(w.at(2, at), &half, 2);
             const auto x = random_floats(3 * 67, 1);
             for (Isa isa : available_isas()) {
-                const auto out = run(dot_kernels(isa), w, x, 67, 3);
+                const auto out = run(kernels(isa), w, x, 67, 3);
                 for (std::size_t i = 0; i < 3; ++i)
                     for (std::size_t j = 0; j < 6; ++j)
                         ASSERT_EQ(std::isnan(out[i * 7 + j]), j == 2)
@@ -252,7 +251,7 @@ TEST(DotKernels, ANaNStaysInItsRow) {
         }
 }
 
-TEST(DotKernels, TheFusedStepOfTheBaselineRoundsOnce) {
+TEST(Kernels, TheFusedStepOfTheBaselineRoundsOnce) {
     // Values whose product and sum meet at every distance, subnormal results and ties included.
     std::mt19937 random(3);
     for (int trial = 0; trial < 200000; ++trial) {
@@ -264,10 +263,10 @@ TEST(DotKernels, TheFusedStepOfTheBaselineRoundsOnce) {
                 value = 1.0f;
         }
         v[0] = std::ldexp(v[0], trial % 3 == 0 ? 0 : -std::ilogb(v[0] == 0 ? 1.0f : v[0]));
-        v[2] = std::ldexp(v[2], trial % 3 == 0 ? 0
-                                               : std::ilogb(v[1] == 0 ? 1.0f : v[1]) -
-                                                     std::ilogb(v[2] == 0 ? 1.0f : v[2]) +
-                                                     trial % 60 - 30);
+        v[2] = std::ldexp(v[2], trial % 3 == 0
+                                    ? 0
+                                    : std::ilogb(v[1] == 0 ? 1.0f : v[1]) -
+                                          std::ilogb(v[2] == 0 ? 1.0f : v[2]) + trial % 60 - 30);
         // Lane 0 takes v[2], then v[0] * v[1].
         std::array<float, 17> x{1.0f}, w{v[2]};
         x[16] = v[0];
@@ -279,11 +278,45 @@ TEST(DotKernels, TheFusedStepOfTheBaselineRoundsOnce) {
         args.rows = args.columns = 1;
         args.count = 17;
         args.out = &out;
-        dot_kernels(Isa::kBaseline).dot(Codes::kF32, args);
+        kernels(Isa::kBaseline).dot(Codes::kF32, args);
         const float expected = std::fma(v[0], v[1], v[2]);
         ASSERT_EQ(std::isnan(out), std::isnan(expected));
         if (!std::isnan(out))
             ASSERT_EQ(out, expected) << v[0] << " * " << v[1] << " + " << v[2];
+    }
+}
+
+TEST(Kernels, BlocksAreScaledByTheirScale) {
+    const auto x = random_floats(300, 5);
+    const std::vector<float> scales = {0.3f, -1.7f, 1e20f};
+    for (Isa isa : available_isas()) {
+        std::vector<float> out(301, 7.0f);
+        kernels(isa).scale_blocks(x.data(), scales.data(), 300, out.data());
+        for (std::size_t k = 0; k < 300; ++k)
+            ASSERT_EQ(out[k], x[k] * scales[k / 128]) << isa_name(isa) << " " << k;
+        EXPECT_EQ(out[300], 7.0f);
+    }
+}
+
+TEST(Kernels, ADeltaRowIsItsDefinition) {
+    for (std::int64_t count : {16, 128}) {
+        const auto k = random_floats(count, 6), q = random_floats(count, 7);
+        const auto before = random_floats(count, 8);
+        std::vector<float> expected = before;
+        for (float& value : expected)
+            value *= 0.9f;
+        const float d = 0.7f * (1.3f - plain_dot(k.data(), expected.data(), count));
+        for (std::size_t i = 0; i < expected.size(); ++i)
+            expected[i] = std::fma(d, k[i], expected[i]);
+        const float o = plain_dot(q.data(), expected.data(), count);
+        for (Isa isa : available_isas()) {
+            std::vector<float> state = before;
+            EXPECT_EQ(
+                kernels(isa).delta_row({0.9f, 0.7f, 1.3f, k.data(), q.data(), count, state.data()}),
+                o)
+                << isa_name(isa);
+            EXPECT_EQ(state, expected) << isa_name(isa);
+        }
     }
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cpu/dot/kernels.h: dot products of f32 rows with rows of codes as they lie in memory: the inner
-// loops of every product on a CPU, once for each instruction set.
+// cpu/kernels/kernels.h: the inner loops of the ops on a CPU, once for each instruction set.
 //
-// The tree: 16 lanes; element k is fused into lane k mod 16, in ascending k; then lanes fold in
-// halves (l and l + 8, 4, 2, 1):
+// Most are dot products of f32 rows with rows of codes as they lie in memory. Their tree: 16 lanes;
+// element k is fused into lane k mod 16, in ascending k; then lanes fold in halves (l and l + 8, 4,
+// 2, 1):
 //
 //   lane[k mod 16] = fma(x[k], value(w[k]), lane[k mod 16])        one rounding a step
 //
@@ -48,21 +48,34 @@ enum class Codes : std::uint8_t {
     kNvfp4, // e2m1, low nibble first, times its block's E4M3 scale: exact in f32
 };
 
-// Kernels widen an E4M3 code by moving its bits, which leaves its value * 2^-120; x, lifted by this,
-// keeps the products in the middle of the f32 range. |x| < 2^63; sums below 2^-89 lose bits.
+// Kernels widen an E4M3 code by moving its bits, which leaves its value * 2^-120; x, lifted by
+// this, keeps the products in the middle of the f32 range. |x| < 2^63; sums below 2^-89 lose bits.
 inline constexpr float kE4M3Lift = 0x1p64f;
 
-struct DotKernels {
+// One row of the delta rule's state (ops/gdn/recurrent_update.h), `count` a multiple of 16.
+struct DeltaRow {
+    float alpha = 0, beta = 0, v = 0;
+    const float* k = nullptr;
+    const float* q = nullptr;
+    std::int64_t count = 0;
+    float* state = nullptr;
+};
+
+struct Kernels {
     Isa isa;
     // out = dots; `codes` as above.
     void (*dot)(Codes codes, const DotArgs& args);
     // out[0..count) = values of one row of codes; `scales` as above.
     void (*decode)(Codes codes, const std::byte* w, const std::uint8_t* scales, std::int64_t count,
                    float* out);
+    // out[k] = x[k] * scales[k/128] for k < count.
+    void (*scale_blocks)(const float* x, const float* scales, std::int64_t count, float* out);
+    // state = fma(d, k, alpha state) with d = beta (v - (alpha state) . k); returns state . q.
+    float (*delta_row)(const DeltaRow& row);
 };
 
-const DotKernels& dot_kernels(Isa isa);
+const Kernels& kernels(Isa isa);
 // Those of cpu::isa().
-const DotKernels& dot_kernels();
+const Kernels& kernels();
 
 } // namespace lr::cpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cpu/dot/tile.h: what a tile of dots reads, whatever the instruction set.
+// cpu/kernels/tile.h: what a tile of dots reads, whatever the instruction set.
 #pragma once
 
 #include <cstddef>

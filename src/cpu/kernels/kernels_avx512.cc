@@ -5,22 +5,12 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
-#include "cpu/dot/lanes_avx512.h"
-
-#include "cpu/decode.h"
-#include "cpu/dot/sets.h"
-#include "cpu/dot/tile.h"
-#include "numerics/e4m3.h"
-
-#include <algorithm>
-#include <cstring>
-#include <limits>
-
-#include "cpu/dot/kernels.inc"
+#define LR_LANES "cpu/kernels/lanes_avx512.h"
+#include "cpu/kernels/kernels.inc"
 
 namespace lr::cpu {
 
-const DotKernels kDotAvx512 = {Isa::kAvx512, dot, decode};
+const Kernels kAvx512Kernels = {Isa::kAvx512, dot, decode, scale_blocks, delta_row};
 
 } // namespace lr::cpu
 #endif

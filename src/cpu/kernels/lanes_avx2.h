@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cpu/dot/lanes_avx2.h: the 16 lanes of cpu/dot/kernels.h as two registers of AVX2, FMA and F16C.
+// cpu/kernels/lanes_avx2.h: the 16 lanes of cpu/kernels/kernels.h as two registers of AVX2, FMA and
+// F16C.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +20,10 @@ struct Lanes {
 
 LR_TARGET inline Lanes zero_lanes() {
     return {_mm256_setzero_ps(), _mm256_setzero_ps()};
+}
+
+LR_TARGET inline Lanes splat(float value) {
+    return {_mm256_set1_ps(value), _mm256_set1_ps(value)};
 }
 
 LR_TARGET inline Lanes load_lanes(const float* from) {
@@ -41,8 +46,7 @@ LR_TARGET inline Lanes scale_lanes(Lanes lanes, float factor) {
 
 LR_TARGET inline float fold_lanes(Lanes lanes) {
     const __m256 eight = _mm256_add_ps(lanes.low, lanes.high);
-    const __m128 four =
-        _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
     const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
@@ -71,8 +75,8 @@ constexpr float kE4M3Unit = 0x1p-120f;
 LR_TARGET inline __m256 widen_e4m3(const std::byte* from) {
     const __m256i wide =
         _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
-    return _mm256_castsi256_ps(
-        _mm256_and_si256(_mm256_slli_epi32(wide, 20), _mm256_set1_epi32(static_cast<int>(0x87F00000))));
+    return _mm256_castsi256_ps(_mm256_and_si256(_mm256_slli_epi32(wide, 20),
+                                                _mm256_set1_epi32(static_cast<int>(0x87F00000))));
 }
 
 LR_TARGET inline Lanes load_e4m3(const std::byte* from) {
@@ -95,8 +99,8 @@ struct NanWatch {
 
 // 16 nibbles, low ones first, as the upper bytes of F16 codes, which hold a whole E2M1 value.
 LR_TARGET inline Lanes load_e2m1(const std::byte* from) {
-    const __m128i values = _mm_setr_epi8(0x00, 0x38, 0x3C, 0x3E, 0x40, 0x42, 0x44, 0x46,
-                                         -0x80, -0x48, -0x44, -0x42, -0x40, -0x3E, -0x3C, -0x3A);
+    const __m128i values = _mm_setr_epi8(0x00, 0x38, 0x3C, 0x3E, 0x40, 0x42, 0x44, 0x46, -0x80,
+                                         -0x48, -0x44, -0x42, -0x40, -0x3E, -0x3C, -0x3A);
     const __m128i codes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
     const __m128i pairs = _mm_unpacklo_epi8(codes, _mm_srli_epi16(codes, 4));
     const __m128i upper = _mm_shuffle_epi8(values, _mm_and_si128(pairs, _mm_set1_epi8(0x0F)));

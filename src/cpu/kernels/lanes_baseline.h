@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cpu/dot/lanes_baseline.h: the 16 lanes of cpu/dot/kernels.h on plain x86-64-v2, where a fused
-// multiply-add is put together from doubles: correct everywhere, fast nowhere.
+// cpu/kernels/lanes_baseline.h: the 16 lanes of cpu/kernels/kernels.h on plain x86-64-v2, where a
+// fused multiply-add is put together from doubles: correct everywhere, fast nowhere.
 #pragma once
 
 #include "cpu/decode.h"
-#include "cpu/dot/kernels.h"
+#include "cpu/kernels/kernels.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -39,6 +40,12 @@ struct Lanes {
 
 inline Lanes zero_lanes() {
     return {};
+}
+
+inline Lanes splat(float value) {
+    Lanes lanes;
+    std::fill_n(lanes.at, 16, value);
+    return lanes;
 }
 
 inline Lanes load_lanes(const float* from) {
@@ -112,8 +119,7 @@ LR_TARGET inline void store_part(float* to, Part part) {
     store_lanes(to, part);
 }
 // The value stays in its register.
-LR_TARGET inline void keep(Part&) {
-}
+LR_TARGET inline void keep(Part&) {}
 
 } // namespace
 } // namespace lr::cpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cpu/dot/pairs_avx2.h: NVFP4 for AVX2: two rows at a time, one in each half of a register.
+// cpu/kernels/pairs_avx2.h: NVFP4 for AVX2: two rows at a time, one in each half of a register.
 //
 // A nibble grows by 8 on its way to f32, and AVX2 moves bytes cheaply within a half and dearly
 // across. Widened side by side, two rows take half the instructions of one after the other, with
@@ -9,9 +9,9 @@
 // of its f32, and the lower two are zero.
 #pragma once
 
-#include "cpu/dot/kernels.h"
-#include "cpu/dot/lanes_avx2.h"
-#include "cpu/dot/tile.h"
+#include "cpu/kernels/kernels.h"
+#include "cpu/kernels/lanes_avx2.h"
+#include "cpu/kernels/tile.h"
 #include "numerics/e2m1.h"
 #include "numerics/e4m3.h"
 
@@ -94,9 +94,8 @@ LR_TARGET inline Pair widen_pair(__m256i nibbles, std::uint8_t first, std::uint8
 }
 
 // 16 bytes of two rows hold two blocks of each: kStep says which.
-template <int kStep>
-LR_TARGET inline Pair nvfp4_pair(__m256i codes, const std::uint8_t* first,
-                                 const std::uint8_t* second) {
+template <int kStep> LR_TARGET inline Pair nvfp4_pair(__m256i codes, const std::uint8_t* first,
+                                                      const std::uint8_t* second) {
     const __m256i high = _mm256_srli_epi16(codes, 4);
     const __m256i both =
         kStep == 0 ? _mm256_unpacklo_epi8(codes, high) : _mm256_unpackhi_epi8(codes, high);
@@ -104,9 +103,8 @@ LR_TARGET inline Pair nvfp4_pair(__m256i codes, const std::uint8_t* first,
 }
 
 // As many of the first `count` columns as come in whole steps of 32; how many that are.
-template <Codes kCodes, int kRows, int kColumns>
-LR_TARGET inline std::int64_t sum_pairs(const Tile<kRows, kColumns>& tile, std::int64_t count,
-                                        Lanes (&out)[kRows][kColumns]) {
+template <Codes kCodes, int kRows, int kColumns> LR_TARGET inline std::int64_t
+sum_pairs(const Tile<kRows, kColumns>& tile, std::int64_t count, Lanes (&out)[kRows][kColumns]) {
     if constexpr (kCodes != Codes::kNvfp4 || kColumns != 2) {
         return 0;
     } else {

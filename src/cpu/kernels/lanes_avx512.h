@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cpu/dot/lanes_avx512.h: the 16 lanes of cpu/dot/kernels.h as one register of AVX-512.
+// cpu/kernels/lanes_avx512.h: the 16 lanes of cpu/kernels/kernels.h as one register of AVX-512.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <immintrin.h>
 
-#define LR_KERNEL                                                                                  \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
+#define LR_KERNEL __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
 #define LR_TARGET LR_KERNEL __attribute__((always_inline))
 
 namespace lr::cpu {
@@ -20,6 +19,10 @@ struct Lanes {
 
 LR_TARGET inline Lanes zero_lanes() {
     return {_mm512_setzero_ps()};
+}
+
+LR_TARGET inline Lanes splat(float value) {
+    return {_mm512_set1_ps(value)};
 }
 
 LR_TARGET inline Lanes load_lanes(const float* from) {
@@ -39,10 +42,9 @@ LR_TARGET inline Lanes scale_lanes(Lanes lanes, float factor) {
 }
 
 LR_TARGET inline float fold_lanes(Lanes lanes) {
-    const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(lanes.all),
-                                       _mm512_extractf32x8_ps(lanes.all, 1));
-    const __m128 four =
-        _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m256 eight =
+        _mm256_add_ps(_mm512_castps512_ps256(lanes.all), _mm512_extractf32x8_ps(lanes.all, 1));
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
     const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
@@ -89,9 +91,8 @@ struct NanWatch {
 // Every 32-bit lane gets its byte, shifted so that its nibble is lowest: the index of a table of 16
 // floats, which looks at 4 bits only.
 LR_TARGET inline Lanes load_e2m1(const std::byte* from) {
-    const __m512 values =
-        _mm512_setr_ps(0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f, -0.0f, -0.5f, -1.0f, -1.5f,
-                       -2.0f, -3.0f, -4.0f, -6.0f);
+    const __m512 values = _mm512_setr_ps(0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f, -0.0f,
+                                         -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f);
     const __m128i codes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
     const __m512i twice = _mm512_cvtepu8_epi32(_mm_unpacklo_epi8(codes, _mm_srli_epi16(codes, 4)));
     return {_mm512_permutexvar_ps(twice, values)};

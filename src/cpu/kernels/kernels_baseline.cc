@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#define LR_LANES "cpu/kernels/lanes_baseline.h"
+#include "cpu/kernels/kernels.inc"
+
+namespace lr::cpu {
+
+const Kernels kBaselineKernels = {Isa::kBaseline, dot, decode, scale_blocks, delta_row};
+
+} // namespace lr::cpu

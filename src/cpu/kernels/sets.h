@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cpu/kernels/sets.h: one table for each instruction set, each defined in a file of its own.
+#pragma once
+
+#include "cpu/kernels/kernels.h"
+
+namespace lr::cpu {
+
+extern const Kernels kBaselineKernels;
+extern const Kernels kAvx2Kernels;
+extern const Kernels kAvx512Kernels;
+
+} // namespace lr::cpu
