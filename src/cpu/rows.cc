@@ -3,6 +3,7 @@
 
 #include "cpu/decode.h"
 #include "cpu/dot_tile.h"
+#include "cpu/kernels/kernels.h"
 #include "numerics/bf16.h"
 
 #include <algorithm>
@@ -26,9 +27,7 @@ void store_floats(View view, std::int64_t row, std::int64_t first, std::int64_t 
         return;
     }
     LR_CHECK(view.dtype == DType::kBF16);
-    auto* codes = view.row_as<std::uint16_t>(row) + first;
-    for (std::int64_t i = 0; i < count; ++i)
-        codes[i] = numerics::encode_bf16(values[i]);
+    kernels().encode_bf16(values, count, view.row_as<std::uint16_t>(row) + first);
 }
 
 float float_at(ConstView view, std::int64_t index) {

@@ -320,6 +320,54 @@ TEST(Kernels, ADeltaRowIsItsDefinition) {
     }
 }
 
+TEST(Kernels, AProductIsAChainOfFusedSteps) {
+    constexpr std::int64_t kRows = 8, kDepth = 21, kStep = 19;
+    const auto a = random_floats(kRows * kDepth, 1), b = random_floats(kDepth * 16, 2);
+    const auto before = random_floats(kRows * kStep, 3);
+    for (bool transposed : {false, true}) {
+        const std::int64_t row_step = transposed ? 1 : kDepth, depth_step = transposed ? kRows : 1;
+        std::vector<float> expected = before;
+        for (std::int64_t i = 0; i < kRows; ++i)
+            for (std::int64_t j = 0; j < 16; ++j)
+                for (std::int64_t k = 0; k < kDepth; ++k) {
+                    float& c = expected[static_cast<std::size_t>(i * kStep + j)];
+                    c = std::fma(a[static_cast<std::size_t>(i * row_step + k * depth_step)],
+                                 b[static_cast<std::size_t>(k * 16 + j)], c);
+                }
+        for (Isa isa : available_isas()) {
+            std::vector<float> c = before;
+            kernels(isa).add_product({.c = c.data(),
+                                      .c_step = kStep,
+                                      .a = a.data(),
+                                      .a_row_step = row_step,
+                                      .a_depth_step = depth_step,
+                                      .b = b.data(),
+                                      .rows = kRows,
+                                      .depth = kDepth});
+            EXPECT_EQ(c, expected) << isa_name(isa);
+        }
+    }
+}
+
+// Every upper half with lower halves below, at and above the tie.
+TEST(Kernels, RoundsToBf16AsTheCodecDoes) {
+    std::vector<float> values;
+    for (std::uint32_t upper = 0; upper < 65536; ++upper)
+        for (std::uint32_t lower : {0x0000u, 0x0001u, 0x7FFFu, 0x8000u, 0x8001u, 0xFFFFu}) {
+            const std::uint32_t bits = upper << 16 | lower;
+            values.emplace_back();
+            std::memcpy(&values.back(), &bits, 4);
+        }
+    values.push_back(1.0f); // an odd count: a tail
+    for (Isa isa : available_isas()) {
+        std::vector<std::uint16_t> codes(values.size());
+        kernels(isa).encode_bf16(values.data(), static_cast<std::int64_t>(values.size()),
+                                 codes.data());
+        for (std::size_t i = 0; i < values.size(); ++i)
+            ASSERT_EQ(codes[i], numerics::encode_bf16(values[i])) << isa_name(isa) << " " << i;
+    }
+}
+
 TEST(DotTile, DotIsTheSameFunction) {
     const auto x = random_floats(1000, 3);
     const auto w = random_floats(1000, 4);

@@ -2,8 +2,8 @@
 //
 // cpu/gdn/product.h: the matrix product of the chunked form, on f32 scratch.
 //
-// Every element is one chain c + a0 b0 + a1 b1 + ... in ascending depth, whatever the sizes, so
-// the bits of an element depend on its own row, column and depth alone.
+// Every element is one chain c + a0 b0 + a1 b1 + ... of fused steps in ascending depth, whatever
+// the sizes, so the bits of an element depend on its own row, column and depth alone.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ enum class Part {
 };
 
 // c[i, j] += sum over k < depth of a(i, k) b[k, j], for i < rows and j < columns.
-// columns is a multiple of 8. kLowerLeft reads a on and below the diagonal only; rows <= depth.
+// columns is a multiple of 16. kLowerLeft reads a on and below the diagonal only; rows <= depth.
 void add_product(Rows c, Left a, ConstRows b, std::int64_t rows, std::int64_t depth,
                  std::int64_t columns, Part part = Part::kAll);
 

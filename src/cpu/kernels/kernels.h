@@ -61,6 +61,17 @@ struct DeltaRow {
     float* state = nullptr;
 };
 
+// 16 columns of a matrix product: c[i, j] = c[i, j] + a(i, 0) b[0, j] + a(i, 1) b[1, j] + ..., a
+// chain of fused steps in ascending depth.
+struct ProductTile {
+    float* c = nullptr; // [rows, 16], rows c_step apart
+    std::int64_t c_step = 0;
+    const float* a = nullptr; // a(i, k) = a[i * a_row_step + k * a_depth_step]
+    std::int64_t a_row_step = 0, a_depth_step = 0;
+    const float* b = nullptr; // [depth, 16], dense
+    std::int64_t rows = 0, depth = 0;
+};
+
 struct Kernels {
     Isa isa;
     // out = dots; `codes` as above.
@@ -72,6 +83,9 @@ struct Kernels {
     void (*scale_blocks)(const float* x, const float* scales, std::int64_t count, float* out);
     // state = fma(d, k, alpha state) with d = beta (v - (alpha state) . k); returns state . q.
     float (*delta_row)(const DeltaRow& row);
+    void (*add_product)(const ProductTile& tile);
+    // codes = values rounded to nearest even; numerics/bf16.h.
+    void (*encode_bf16)(const float* values, std::int64_t count, std::uint16_t* codes);
 };
 
 const Kernels& kernels(Isa isa);

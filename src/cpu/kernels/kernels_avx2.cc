@@ -5,7 +5,8 @@
 
 namespace lr::cpu {
 
-const Kernels kAvx2Kernels = {Isa::kAvx2, dot, decode, scale_blocks, delta_row};
+const Kernels kAvx2Kernels = {Isa::kAvx2, dot,         decode,     scale_blocks,
+                              delta_row,  add_product, encode_bf16};
 
 } // namespace lr::cpu
 #endif

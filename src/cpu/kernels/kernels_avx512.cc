@@ -10,7 +10,8 @@
 
 namespace lr::cpu {
 
-const Kernels kAvx512Kernels = {Isa::kAvx512, dot, decode, scale_blocks, delta_row};
+const Kernels kAvx512Kernels = {Isa::kAvx512, dot,         decode,     scale_blocks,
+                                delta_row,    add_product, encode_bf16};
 
 } // namespace lr::cpu
 #endif

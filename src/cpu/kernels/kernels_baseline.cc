@@ -4,6 +4,7 @@
 
 namespace lr::cpu {
 
-const Kernels kBaselineKernels = {Isa::kBaseline, dot, decode, scale_blocks, delta_row};
+const Kernels kBaselineKernels = {Isa::kBaseline, dot,         decode,     scale_blocks,
+                                  delta_row,      add_product, encode_bf16};
 
 } // namespace lr::cpu

@@ -109,6 +109,23 @@ LR_TARGET inline Lanes load_e2m1(const std::byte* from) {
             _mm256_cvtph_ps(_mm_unpackhi_epi8(zero, upper))};
 }
 
+// Round half to even by adding 0x7FFF and the lowest bit that stays; a NaN is made quiet.
+LR_TARGET inline __m256i bf16_of(__m256 values) {
+    const __m256i bits = _mm256_castps_si256(values);
+    const __m256i upper = _mm256_srli_epi32(bits, 16);
+    const __m256i odd = _mm256_and_si256(upper, _mm256_set1_epi32(1));
+    const __m256i rounded = _mm256_srli_epi32(
+        _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7FFF))), 16);
+    const __m256i nan = _mm256_or_si256(upper, _mm256_set1_epi32(0x40));
+    const __m256 unordered = _mm256_cmp_ps(values, values, _CMP_UNORD_Q);
+    return _mm256_blendv_epi8(rounded, nan, _mm256_castps_si256(unordered));
+}
+
+LR_TARGET inline void store_bf16(std::uint16_t* to, Lanes lanes) {
+    const __m256i packed = _mm256_packus_epi32(bf16_of(lanes.low), bf16_of(lanes.high));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_permute4x64_epi64(packed, 0xD8));
+}
+
 // A tile of f32 rows, a register at a time: 3 x 2 sums of two registers, 2 of w and 1 of x are 15
 // of 16.
 constexpr int kTileRows = 3;

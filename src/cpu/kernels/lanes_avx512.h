@@ -98,6 +98,19 @@ LR_TARGET inline Lanes load_e2m1(const std::byte* from) {
     return {_mm512_permutexvar_ps(twice, values)};
 }
 
+// Round half to even by adding 0x7FFF and the lowest bit that stays; a NaN is made quiet.
+LR_TARGET inline void store_bf16(std::uint16_t* to, Lanes lanes) {
+    const __m512i bits = _mm512_castps_si512(lanes.all);
+    const __m512i upper = _mm512_srli_epi32(bits, 16);
+    const __m512i odd = _mm512_and_si512(upper, _mm512_set1_epi32(1));
+    const __m512i rounded = _mm512_srli_epi32(
+        _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF))), 16);
+    const __m512i nan = _mm512_or_si512(upper, _mm512_set1_epi32(0x40));
+    const __mmask16 unordered = _mm512_cmp_ps_mask(lanes.all, lanes.all, _CMP_UNORD_Q);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                        _mm512_cvtepi32_epi16(_mm512_mask_mov_epi32(rounded, unordered, nan)));
+}
+
 // 6 x 4 sums, 6 of x and 1 of w are 31 of 32 registers.
 constexpr int kTileRows = 6;
 constexpr int kTileColumns = 4;

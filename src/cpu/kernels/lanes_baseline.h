@@ -6,6 +6,7 @@
 
 #include "cpu/decode.h"
 #include "cpu/kernels/kernels.h"
+#include "numerics/bf16.h"
 
 #include <algorithm>
 #include <bit>
@@ -104,6 +105,11 @@ struct NanWatch {
 };
 inline Lanes load_e4m3(const std::byte* from) {
     return decode_lanes(DType::kE4M3, from);
+}
+
+inline void store_bf16(std::uint16_t* to, const Lanes& lanes) {
+    for (int l = 0; l < 16; ++l)
+        to[l] = numerics::encode_bf16(lanes.at[l]);
 }
 
 // Rows and columns of a tile of f32 rows.
