@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #if defined(__x86_64__)
-#define LR_LANES "cpu/kernels/pairs_avx2.h"
+#define LR_LANES "cpu/kernels/pairs_avx2.inc"
 #include "cpu/kernels/kernels.inc"
 
 namespace lr::cpu {

@@ -5,7 +5,7 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
-#define LR_LANES "cpu/kernels/lanes_avx512.h"
+#define LR_LANES "cpu/kernels/lanes_avx512.inc"
 #include "cpu/kernels/kernels.inc"
 
 namespace lr::cpu {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#define LR_LANES "cpu/kernels/lanes_baseline.h"
+#define LR_LANES "cpu/kernels/lanes_baseline.inc"
 #include "cpu/kernels/kernels.inc"
 
 namespace lr::cpu {
