@@ -12,6 +12,8 @@ engine::EngineOptions EngineFlags::options() const {
     options.ep = ep;
     options.precision = precision == "f32" ? ops::Precision::kF32 : ops::Precision::kModel;
     options.numerics = numerics == "seed" ? ops::Numerics::kSeed : ops::Numerics::kHf;
+    options.w4a4 = activations == "quant";
+    options.a16 = activations == "16";
     return options;
 }
 
@@ -25,6 +27,12 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
         .add_option("--numerics", flags.numerics,
                     "Residual that norms read: hf the rounded one, seed the unrounded sum")
         ->check(CLI::IsMember({"hf", "seed"}))
+        ->capture_default_str();
+    command
+        .add_option("--activations", flags.activations,
+                    "Beside quantised weights: auto quantises them for FP8, not for NVFP4 (W4A16); "
+                    "quant for both, where the file has their scales (W4A4); 16 never")
+        ->check(CLI::IsMember({"auto", "16", "quant"}))
         ->capture_default_str();
     command.add_option("--threads", flags.threads, "Threads; 0: one for each processor")
         ->check(CLI::Range(0, 4096))

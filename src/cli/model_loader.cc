@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/model_loader.h"
 
+#include "core/buffer.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "cuda/device.h"
@@ -11,6 +12,30 @@
 #include <filesystem>
 
 namespace lr::cli {
+namespace {
+
+// How products with quantised weights are made; nothing where all is plain.
+std::string arithmetic(const model::Model& model, const engine::EngineOptions& options) {
+    const bool plain = options.a16 || options.precision == ops::Precision::kF32;
+    bool fp8 = false, fp4 = false, calibrated = false;
+    for (const model::Entry& entry : model.entries()) {
+        if (entry.mtp || entry.format == model::WeightFormat::kPlain)
+            continue;
+        const bool nvfp4 = entry.format == model::WeightFormat::kNvfp4;
+        (nvfp4 ? fp4 : fp8) = true;
+        calibrated = calibrated || (nvfp4 && entry.input_scale > 0);
+    }
+    std::string text = !fp8 ? "" : plain ? "FP8 weights, plain activations (W8A16)" : "FP8: W8A8";
+    if (!fp4)
+        return text;
+    const bool w4a4 = options.w4a4 && calibrated && !plain;
+    return fmt::format("{}{}NVFP4: {}", text, text.empty() ? "" : "; ",
+                       w4a4         ? "W4A4"
+                       : calibrated ? "W4A16 (--activations quant for W4A4)"
+                                    : "W4A16");
+}
+
+} // namespace
 
 void add_model_flags(CLI::App& command, ModelFlags& flags) {
     command
@@ -29,7 +54,7 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const ModelFlags& flags) 
     const double start = monotonic_seconds();
     std::unique_ptr<LoadedModel> loaded(new LoadedModel(flags));
     LR_TRY_ASSIGN(loaded->opened, model::open_model(flags.folder));
-    for (const std::string& text : loaded->opened.resolved.disagreements)
+    for (const std::string& text : loaded->opened.disagreements)
         log_warning("{}", text);
     std::error_code ignored;
     if (std::filesystem::exists(flags.folder + "/tokenizer.json", ignored)) {
@@ -65,6 +90,9 @@ Status LoadedModel::start(std::int64_t context, std::int64_t sequences) {
     options.vocab_limit = tokenizer ? tokenizer->vocab_size() : 0;
     LR_TRY_ASSIGN(engine, engine::Engine::load(opened, options));
     load_seconds_ += monotonic_seconds() - start;
+    if (const std::string text = arithmetic(opened.model(), options); !text.empty())
+        log_info("{}; {} of scales checked in {:.2f} s", text,
+                 format_bytes(engine->report().scale_bytes), engine->report().scale_seconds);
     return {};
 }
 

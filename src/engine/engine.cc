@@ -71,6 +71,8 @@ class Engine::Impl {
     static graph::StepOptions step_options(const EngineOptions& options) {
         return {.precision = options.precision,
                 .numerics = options.numerics,
+                .w4a4 = options.w4a4,
+                .a16 = options.a16,
                 .vocab_limit = options.vocab_limit};
     }
 
@@ -362,6 +364,12 @@ Result<std::unique_ptr<Engine>> Engine::load(const model::OpenModel& opened,
                                              const EngineOptions& options) {
     const double start = monotonic_seconds();
     LR_TRY(check_options(options, opened.config()));
+    checkpoint::ScaleCounts scales;
+    {
+        ThreadPool pool(options.threads);
+        LR_TRY_ASSIGN(scales, check_scales(opened, pool));
+    }
+    const double checked = monotonic_seconds();
     LR_TRY_ASSIGN(auto ranks,
                   RankGroup::load(opened, options.tp, options.ep, Impl::step_options(options),
                                   options.threads, options.observer));
@@ -369,6 +377,8 @@ Result<std::unique_ptr<Engine>> Engine::load(const model::OpenModel& opened,
     LR_TRY(impl->allocate_states());
     const StateSizes& sizes = impl->ranks->states().sizes();
     impl->report = {.seconds = monotonic_seconds() - start,
+                    .scale_seconds = checked - start,
+                    .scale_bytes = scales.bytes,
                     .weight_bytes = impl->ranks->weight_bytes(),
                     .state_bytes = impl->ranks->state_bytes(),
                     .slots = sizes.slots,

@@ -40,6 +40,7 @@ struct EngineOptions {
     int threads = 0; // <= 0: one for each usable processor
     ops::Precision precision = ops::Precision::kModel;
     ops::Numerics numerics = ops::Numerics::kHf;
+    bool w4a4 = false, a16 = false;   // quantisation of activations: graph::StepOptions
     std::int64_t context = 4096;      // tokens a sequence may reach
     std::int64_t sequences = 1;       // open at the same time
     std::int64_t kv_tokens = 0;       // of all sequences together; 0: context * sequences
@@ -52,6 +53,8 @@ struct EngineOptions {
 // Bytes and threads are those of all ranks together.
 struct LoadReport {
     double seconds = 0;
+    double scale_seconds = 0; // of these, to check the scales of quantised weights
+    std::int64_t scale_bytes = 0;
     std::int64_t weight_bytes = 0;
     std::int64_t state_bytes = 0; // slots and pages
     std::int64_t slots = 0, kv_pages = 0;

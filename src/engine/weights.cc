@@ -2,13 +2,15 @@
 #include "engine/weights.h"
 
 #include "core/check.h"
+#include "engine/stored_matrix.h"
+#include "numerics/quantize.h"
 
-#include <cstring>
+#include <algorithm>
+#include <mutex>
 
 namespace lr::engine {
 
 using checkpoint::StoredWeight;
-using checkpoint::TensorInfo;
 
 class WeightBinder {
   public:
@@ -23,18 +25,25 @@ class WeightBinder {
         for (std::size_t i = 0; i < entries.size(); ++i)
             if (!entries[i].mtp)
                 LR_TRY(bind_entry(entries[i], opened_.resolved.stored[i], out_.parts_[i]));
+        for (Buffer& copy : matrices_.take_copies())
+            out_.copies_.push_back(std::move(copy));
+        LR_TRY(opened_.checkpoint->still_intact());
         return std::move(out_);
     }
 
   private:
     Status bind_entry(const model::Entry& entry, const std::vector<StoredWeight>& stored,
                       std::vector<ops::WeightPart>& parts) {
-        if (entry.kind != model::TensorKind::kRouted)
-            return bind_matrix(entry, stored, parts);
-        const std::int64_t local = entry.shape[0] / shard_.ep;
-        for (std::int64_t e = shard_.ep_rank * local; e < (shard_.ep_rank + 1) * local; ++e)
-            LR_TRY(entry.stored_per_expert ? bind_expert(entry, stored, e, parts)
-                                           : bind_stacked_expert(entry, stored, e, parts));
+        if (entry.kind != model::TensorKind::kRouted) {
+            LR_TRY(bind_matrix(entry, stored, parts));
+        } else {
+            const std::int64_t local = entry.shape[0] / shard_.ep;
+            for (std::int64_t e = shard_.ep_rank * local; e < (shard_.ep_rank + 1) * local; ++e)
+                LR_TRY(entry.stored_per_expert ? bind_expert(entry, stored, e, parts)
+                                               : bind_stacked_expert(entry, stored, e, parts));
+        }
+        for (const ops::WeightPart& part : parts)
+            out_.bytes_ += part.data.bytes() + (part.scale.empty() ? 0 : part.scale.bytes());
         return {};
     }
 
@@ -42,20 +51,38 @@ class WeightBinder {
                        std::vector<ops::WeightPart>& parts) {
         for (const model::RowRange& rows : model::local_rows(entry, shard_)) {
             const StoredWeight& source = stored[static_cast<std::size_t>(rows.source)];
-            LR_TRY_ASSIGN(const ConstView whole, matrix_of(source));
-            LR_TRY(add_part(entry, source, whole, rows.first, rows.rows, parts));
+            LR_TRY_ASSIGN(const StoredMatrix matrix, matrices_.matrix(source));
+            if (matrix.format == entry.format)
+                append_parts(matrix, rows.first, rows.rows, model::local_columns(entry, shard_),
+                             parts);
+            else
+                LR_TRY(append_widened(entry, matrix, rows, parts));
         }
+        return {};
+    }
+
+    // What the step reads as one dense view, where a file quantises it. Ranks divide it at any row,
+    // so what is widened begins at the FP8 block that the first row is in.
+    Status append_widened(const model::Entry& entry, const StoredMatrix& matrix,
+                          const model::RowRange& rows, std::vector<ops::WeightPart>& parts) {
+        LR_CHECK(entry.widens() && entry.dtype == DType::kF32);
+        const std::int64_t before = rows.first % numerics::kFp8Block;
+        std::vector<ops::WeightPart> stored;
+        append_parts(matrix, rows.first - before, before + rows.rows, {0, entry.columns()}, stored);
+        LR_CHECK_EQ(stored.size(), 1u);
+        LR_TRY_ASSIGN(Buffer wide, widen(matrix.format, stored.front()));
+        const ConstView view{wide.data(), DType::kF32, stored.front().data.shape};
+        parts.push_back({.data = view.slice_rows(before, rows.rows), .scale = {}});
+        out_.copies_.push_back(std::move(wide));
         return {};
     }
 
     // One file tensor [E, N, K] holds all experts.
     Status bind_stacked_expert(const model::Entry& entry, const std::vector<StoredWeight>& stored,
                                std::int64_t expert, std::vector<ops::WeightPart>& parts) {
-        const StoredWeight& source = stored.front();
-        LR_TRY_ASSIGN(const ConstView stack, aligned_view(*source.weight));
-        const ConstView matrix{stack.row(expert), stack.dtype, {stack.shape[1], stack.shape[2]}};
+        LR_TRY_ASSIGN(const StoredMatrix matrix, matrices_.matrix(stored.front(), expert));
         for (const model::RowRange& rows : model::local_rows(entry, shard_))
-            LR_TRY(add_part(entry, source, matrix, rows.first, rows.rows, parts));
+            append_parts(matrix, rows.first, rows.rows, model::local_columns(entry, shard_), parts);
         return {};
     }
 
@@ -74,8 +101,8 @@ class WeightBinder {
                     continue;
                 }
                 const std::int64_t count = std::min(left, height - first);
-                LR_TRY_ASSIGN(const ConstView whole, matrix_of(source));
-                LR_TRY(add_part(entry, source, whole, first, count, parts));
+                LR_TRY_ASSIGN(const StoredMatrix matrix, matrices_.matrix(source));
+                append_parts(matrix, first, count, model::local_columns(entry, shard_), parts);
                 left -= count;
                 first = 0;
             }
@@ -84,58 +111,49 @@ class WeightBinder {
         return {};
     }
 
-    Status add_part(const model::Entry& entry, const StoredWeight& source, ConstView whole,
-                    std::int64_t first, std::int64_t rows, std::vector<ops::WeightPart>& parts) {
-        const model::ColumnRange columns = model::local_columns(entry, shard_);
-        ops::WeightPart part;
-        part.data = whole.slice_rows(first, rows);
-        if (part.data.shape.rank() == 2)
-            part.data = part.data.slice_columns(columns.first, columns.count);
-        if (source.scale) {
-            LR_CHECK(entry.format == ops::WeightFormat::kFp8Block);
-            LR_TRY_ASSIGN(const ConstView grid, aligned_view(*source.scale));
-            part.scale = grid.slice_rows(first / 128, (rows + 127) / 128)
-                             .slice_columns(columns.first / 128, (columns.count + 127) / 128);
-            out_.bytes_ += part.scale.bytes();
-        }
-        out_.bytes_ += part.data.bytes();
-        parts.push_back(part);
-        return {};
-    }
-
-    // [N], [N, K] as stored; a convolution [C, 1, 4] as [C, 4].
-    Result<ConstView> matrix_of(const StoredWeight& source) {
-        LR_TRY_ASSIGN(ConstView view, aligned_view(*source.weight));
-        if (view.shape.rank() == 3 && view.shape[1] == 1)
-            view = {view.data, view.dtype, {view.shape[0], view.shape[2]}};
-        return view;
-    }
-
-    // The tensor in place, or a copy where the file puts it at an odd address.
-    Result<ConstView> aligned_view(const TensorInfo& tensor) {
-        LR_TRY_ASSIGN(ConstView view, tensor.view());
-        if (tensor.aligned())
-            return view;
-        for (const auto& [data, copy] : copied_)
-            if (data == tensor.data)
-                return ConstView{copy, view.dtype, view.shape};
-        LR_TRY_ASSIGN(Buffer copy, Buffer::allocate(tensor.bytes, tensor.name));
-        std::memcpy(copy.data(), tensor.data, static_cast<std::size_t>(tensor.bytes));
-        LR_TRY(opened_.checkpoint->still_intact());
-        copied_.emplace_back(tensor.data, copy.data());
-        view.data = copy.data();
-        out_.copies_.push_back(std::move(copy));
-        return view;
-    }
-
     const model::OpenModel& opened_;
     model::Shard shard_;
+    StoredMatrices matrices_;
     Weights out_;
-    std::vector<std::pair<const std::byte*, const std::byte*>> copied_;
 };
 
 Result<Weights> Weights::bind(const model::OpenModel& opened, const model::Shard& shard) {
     return WeightBinder(opened, shard).run();
+}
+
+// One task an entry's weight: scales of one are few megabytes at most, those of all are a sixteenth
+// of an NVFP4 file.
+Result<checkpoint::ScaleCounts> check_scales(const model::OpenModel& opened, ThreadPool& pool) {
+    LR_TRY(opened.checkpoint->still_intact());
+    std::vector<const StoredWeight*> weights;
+    for (const auto& stored : opened.resolved.stored)
+        for (const StoredWeight& weight : stored)
+            if (weight.format != checkpoint::StoredFormat::kPlain)
+                weights.push_back(&weight);
+    checkpoint::ScaleCounts total;
+    std::mutex mutex;
+    std::vector<std::pair<std::int64_t, Status>> failures;
+    pool.parallel_for(std::ssize(weights), 1, [&](std::int64_t begin, std::int64_t end) {
+        checkpoint::ScaleCounts counts;
+        std::vector<std::pair<std::int64_t, Status>> failed;
+        for (std::int64_t i = begin; i < end; ++i)
+            if (Status status =
+                    checkpoint::check_scales(*weights[static_cast<std::size_t>(i)], counts);
+                !status.ok())
+                failed.emplace_back(i, std::move(status));
+        const std::lock_guard lock(mutex);
+        total.scales += counts.scales;
+        total.zeros += counts.zeros;
+        total.bytes += counts.bytes;
+        for (auto& failure : failed)
+            failures.push_back(std::move(failure));
+    });
+    LR_TRY(opened.checkpoint->still_intact());
+    if (failures.empty())
+        return total;
+    const auto first = std::min_element(failures.begin(), failures.end(),
+                                        [](auto& a, auto& b) { return a.first < b.first; });
+    return fail(first->second.with_context(opened.folder));
 }
 
 } // namespace lr::engine

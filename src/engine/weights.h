@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // engine/weights.h: a rank's weights as ops see them: views into the mapped files, nothing copied
-// but the few tensors that a file stores misaligned or whose blocks straddle the rank's rows.
+// but the few tensors that a file stores misaligned, and those that it quantises although the step
+// reads them as one dense view (model/resolve.h), which are widened to F32.
 #pragma once
 
+#include "checkpoint/quant_values.h"
 #include "core/buffer.h"
+#include "core/thread_pool.h"
 #include "model/open.h"
 #include "ops/weight.h"
 
@@ -34,5 +37,9 @@ class Weights {
     std::vector<Buffer> copies_;
     std::int64_t bytes_ = 0;
 };
+
+// Reads every scale of the model, on all threads: they make sense (checkpoint/quant_values.h), or
+// the first that does not is the error.
+Result<checkpoint::ScaleCounts> check_scales(const model::OpenModel& opened, ThreadPool& pool);
 
 } // namespace lr::engine

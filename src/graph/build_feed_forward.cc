@@ -69,8 +69,8 @@ class MoeBuilder {
   private:
     View shared_expert() {
         const ops::Weight w = b_.weight("mlp.shared_expert.gate_up_proj");
-        const Operand x = b_.quantise(base_ + numbers_.shared_quant, "shared_gate_up_input", m_,
-                                      w.format, Lane::kShared);
+        const Operand x = b_.quantise(base_ + numbers_.shared_quant, "shared_gate_up_input", m_, w,
+                                      Lane::kShared);
         const View gate_up = b_.linear(base_ + numbers_.shared_gate_up, "shared_gate_up", x, w,
                                        "shared_gate_up", Lane::kShared);
         const View f = b_.activation("F_s", b_.act(), {n_, w.rows() / 2});
@@ -78,7 +78,7 @@ class MoeBuilder {
                 ops::SiluMulArgs{.gate_up = gate_up, .n_live = n_live_, .y = f}, Lane::kShared);
         const ops::Weight w_down = b_.weight("mlp.shared_expert.down_proj");
         const Operand fq = b_.quantise(base_ + numbers_.shared_down_quant, "shared_down_input", f,
-                                       w_down.format, Lane::kShared);
+                                       w_down, Lane::kShared);
         return b_.linear(base_ + numbers_.shared_down, "shared_down", fq, w_down, "Y_s",
                          Lane::kShared);
     }
@@ -90,11 +90,10 @@ class MoeBuilder {
         const ops::ExpertLoad load{.tokens = n_,
                                    .per_token = static_cast<std::int32_t>(per_token_),
                                    .experts = static_cast<std::int32_t>(b_.config().experts)};
-        const Operand x =
-            b_.quantise(base_ + numbers_.routed_quant, "routed_input", m_, w13.format);
-        const StepBuilder::Codes f = b_.codes("F", rows_, w2.columns(), w2.format);
+        const Operand x = b_.quantise(base_ + numbers_.routed_quant, "routed_input", m_, w13);
+        const StepBuilder::Codes f = b_.codes("F", rows_, w2.columns(), w2);
         b_.node(base_ + numbers_.gate_up,
-                fmt::format("routed_gate_up_swiglu_{}", b_.gemm_suffix(w13.format)),
+                fmt::format("routed_gate_up_swiglu_{}", b_.gemm_suffix(w13)),
                 ops::ExpertsGateUpArgs{.x = x.x,
                                        .x_scale = x.scale,
                                        .start = start_,
@@ -104,16 +103,19 @@ class MoeBuilder {
                                        .f = f.x,
                                        .f_scale = f.scale,
                                        .per_token = static_cast<std::int32_t>(per_token_),
+                                       .x_global = x.global,
+                                       .f_global = encoder_of(w2, f),
                                        .precision = b_.options().precision,
                                        .load = load});
         const View z = b_.activation("Z", b_.act(), {rows_, b_.config().hidden});
-        b_.node(base_ + numbers_.down, fmt::format("routed_down_{}", b_.gemm_suffix(w2.format)),
+        b_.node(base_ + numbers_.down, fmt::format("routed_down_{}", b_.gemm_suffix(w2)),
                 ops::ExpertsDownArgs{.f = f.x,
                                      .f_scale = f.scale,
                                      .start = start_,
                                      .end = end_,
                                      .w = w2,
                                      .z = z,
+                                     .f_global = f.decode,
                                      .precision = b_.options().precision,
                                      .load = load});
         const View y = b_.activation("Y_r", b_.act(), {n_, b_.config().hidden});
@@ -121,6 +123,12 @@ class MoeBuilder {
                 ops::FinalizeArgs{
                     .z = z, .weights = weights_, .row_of = row_of_, .n_live = n_live_, .y = y});
         return y;
+    }
+
+    // What ops/experts/experts_gate_up.h wants beside its codes: NVFP4 G, else the decode
+    // multiplier.
+    static float encoder_of(const ops::Weight& w, const StepBuilder::Codes& f) {
+        return w.format == ops::WeightFormat::kNvfp4 ? 1.0f / f.decode : f.decode;
     }
 
     // Router, top-K and the rows of each local expert. The two phases name the kernels apart, and
@@ -178,13 +186,13 @@ class MoeBuilder {
 
 View dense_ffn(StepBuilder& b, ConstView m, std::int32_t base) {
     const ops::Weight w = b.weight("mlp.gate_up_proj");
-    const Operand x = b.quantise(base + 1, "ffn_gate_up_input", m, w.format);
+    const Operand x = b.quantise(base + 1, "ffn_gate_up_input", m, w);
     const View gate_up = b.linear(base + 2, "ffn_gate_up", x, w, "ffn_gate_up");
     const View f = b.activation("F", b.act(), {b.shape().rows, w.rows() / 2});
     b.node(base + 3, "ffn_silu_mul",
            ops::SiluMulArgs{.gate_up = gate_up, .n_live = b.input(Input::kLiveRows), .y = f});
     const ops::Weight w_down = b.weight("mlp.down_proj");
-    const Operand fq = b.quantise(base + 4, "ffn_down_input", f, w_down.format);
+    const Operand fq = b.quantise(base + 4, "ffn_down_input", f, w_down);
     return b.linear(base + 5, "ffn_down", fq, w_down, "U");
 }
 

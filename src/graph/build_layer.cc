@@ -118,7 +118,7 @@ LayerIo gdn_decode(StepBuilder& b, const LayerIo& in) {
            ops::SplitkReduceArgs{.partial = partial, .n_live = n_live, .y = ba});
 
     const ops::Weight w_qkvz = b.weight("linear_attn.in_proj_qkvz");
-    const Operand h = b.quantise(3, "in_proj_qkvz_input", norm.y, w_qkvz.format);
+    const Operand h = b.quantise(3, "in_proj_qkvz_input", norm.y, w_qkvz);
     const View qkvz = b.linear(5, "in_proj_qkvz", h, w_qkvz, "C");
 
     const View q = b.activation("q", b.act(), {d.n, d.hk, d.dk});
@@ -156,7 +156,7 @@ LayerIo gdn_decode(StepBuilder& b, const LayerIo& in) {
                                     .precision = b.options().precision});
     const View y = gated_norm(b, 8, o, z, d);
     const ops::Weight w_out = b.weight("linear_attn.out_proj");
-    const Operand yq = b.quantise(9, "out_proj_input", y, w_out.format);
+    const Operand yq = b.quantise(9, "out_proj_input", y, w_out);
     const View a = b.linear(10, "out_proj", yq, w_out, "A");
     const Norm post = post_norm(b, 11, a, norm.residual);
     return build_feed_forward(b, post.y, post.residual, 11);
@@ -245,7 +245,7 @@ LayerIo gdn_prefill(StepBuilder& b, const LayerIo& in) {
     const ConstView n_live = b.input(Input::kLiveRows);
     const Norm norm = input_norm(b, in);
     const ops::Weight w_qkvz = b.weight("linear_attn.in_proj_qkvz");
-    const Operand x = b.quantise(2, "in_proj_qkvz_input", norm.y, w_qkvz.format);
+    const Operand x = b.quantise(2, "in_proj_qkvz_input", norm.y, w_qkvz);
     const View qkvz = b.linear(3, "in_proj_qkvz", x, w_qkvz, "C");
     const View ba =
         b.linear(4, "in_proj_ba", {norm.y, {}}, b.weight("linear_attn.in_proj_ba"), "BA");
@@ -281,7 +281,7 @@ LayerIo gdn_prefill(StepBuilder& b, const LayerIo& in) {
     const View o = chunked_delta_rule(b, d, q, k, v, g, beta);
     const View y = gated_norm(b, 18, o, heads_of(qkvz, d.conv, d.hv, d.dv), d);
     const ops::Weight w_out = b.weight("linear_attn.out_proj");
-    const Operand yq = b.quantise(19, "out_proj_input", y, w_out.format);
+    const Operand yq = b.quantise(19, "out_proj_input", y, w_out);
     const View a = b.linear(20, "out_proj", yq, w_out, "A");
     const Norm post = post_norm(b, 22, a, norm.residual);
     return build_feed_forward(b, post.y, post.residual, 22);
@@ -295,7 +295,7 @@ LayerIo attention_layer(StepBuilder& b, const LayerIo& in) {
     const ConstView n_live = b.input(Input::kLiveRows);
     const Norm norm = input_norm(b, in);
     const ops::Weight w_qkv = b.weight("self_attn.qkv_proj");
-    const Operand x = b.quantise(2, "qkv_proj_input", norm.y, w_qkv.format);
+    const Operand x = b.quantise(2, "qkv_proj_input", norm.y, w_qkv);
     const View qkv = b.linear(3, "qkv_proj", x, w_qkv, "QKV");
 
     const std::int64_t k_first = 2 * d.hq * d.dh;
@@ -348,7 +348,7 @@ LayerIo attention_layer(StepBuilder& b, const LayerIo& in) {
     b.node(7 + after, "output_sigmoid_gate",
            ops::SigmoidGateArgs{.o = o, .gate = gate, .n_live = n_live, .y = gated});
     const ops::Weight w_out = b.weight("self_attn.o_proj");
-    const Operand oq = b.quantise(8 + after, "o_proj_input", gated, w_out.format);
+    const Operand oq = b.quantise(8 + after, "o_proj_input", gated, w_out);
     const View a = b.linear(9 + after, "o_proj", oq, w_out, "A");
     const std::int32_t norm_number = prefill ? 12 : 10;
     const Norm post = post_norm(b, norm_number, a, norm.residual);

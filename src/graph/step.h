@@ -98,7 +98,8 @@ struct StepOptions {
     ops::Precision precision = ops::Precision::kModel;
     ops::Numerics numerics = ops::Numerics::kHf;
     DType state_dtype = DType::kF32; // GDN matrix state
-    bool w4a4 = false;               // NVFP4: quantise activations too
+    bool w4a4 = false;               // NVFP4 with calibrated scales: quantise activations too
+    bool a16 = false;                // quantise no activations: W8A16, W4A16; goes before w4a4
     std::int32_t expert_align = 1;   // A
     std::int32_t vocab_limit = 0;    // ids at or beyond it are never sampled; 0: none masked
 };

@@ -166,7 +166,11 @@ ops::Weight StepBuilder::weight(std::string_view name) {
     const TensorId id = weight_tensor(name);
     const Tensor& tensor = step_.tensors[static_cast<std::size_t>(id)];
     const model::Entry& entry = model_.entries()[static_cast<std::size_t>(tensor.entry)];
-    return {.format = entry.format, .shape = tensor.shape, .dtype = entry.dtype, .id = id};
+    return {.format = entry.format,
+            .shape = tensor.shape,
+            .dtype = entry.dtype,
+            .id = id,
+            .input_scale = entry.input_scale};
 }
 
 Node& StepBuilder::node(std::int32_t number, std::string name, ops::AnyArgs args, Lane lane) {
@@ -190,42 +194,47 @@ void StepBuilder::all_reduce(std::int32_t number, std::string name, View rows, R
         .alias = ranks(group) == 1;
 }
 
-bool StepBuilder::quantises(WeightFormat weights) const {
-    if (options().precision == ops::Precision::kF32 || weights == WeightFormat::kPlain)
+bool StepBuilder::quantises(const ops::Weight& w) const {
+    if (options().precision == ops::Precision::kF32 || options().a16 ||
+        w.format == WeightFormat::kPlain)
         return false;
-    return weights != WeightFormat::kNvfp4 || options().w4a4;
+    // Without a calibrated scale an NVFP4 weight is one for plain activations.
+    return w.format != WeightFormat::kNvfp4 || (options().w4a4 && w.input_scale > 0);
 }
 
-std::string StepBuilder::gemm_suffix(WeightFormat weights) const {
-    if (weights == WeightFormat::kPlain)
+std::string StepBuilder::gemm_suffix(const ops::Weight& w) const {
+    if (w.format == WeightFormat::kPlain)
         return "bf16_gemm";
-    const bool fp4 = weights == WeightFormat::kNvfp4;
-    if (quantises(weights))
+    const bool fp4 = w.format == WeightFormat::kNvfp4;
+    if (quantises(w))
         return fp4 ? "fp4_gemm" : "fp8_gemm";
     return fp4 ? "w4a16_gemm" : "w8a16_gemm";
 }
 
 StepBuilder::Codes StepBuilder::codes(std::string_view name, std::int64_t rows, std::int64_t width,
-                                      WeightFormat weights) {
-    if (!quantises(weights))
+                                      const ops::Weight& w) {
+    if (!quantises(w))
         return {activation(name, act_, {rows, width}), {}};
     const std::string scale = fmt::format("{}_scale", name);
-    if (weights == WeightFormat::kNvfp4)
+    if (w.format == WeightFormat::kNvfp4)
         return {activation(name, DType::kE2M1, {rows, width}),
-                activation(scale, DType::kE4M3, {rows, width / numerics::kNvfp4Block})};
+                activation(scale, DType::kE4M3, {rows, width / numerics::kNvfp4Block}),
+                w.input_scale};
     const View x = activation(name, DType::kE4M3, {rows, width});
-    if (weights == WeightFormat::kFp8Block)
+    if (w.format == WeightFormat::kFp8Block)
         return {x, activation(scale, DType::kF32,
                               {rows, (width + numerics::kFp8Group - 1) / numerics::kFp8Group})};
+    if (w.input_scale > 0)
+        return {x, {}, w.input_scale};
     return {x, activation(scale, DType::kF32, {rows})};
 }
 
 Operand StepBuilder::quantise(std::int32_t number, std::string_view base, ConstView x,
-                              WeightFormat weights, Lane lane) {
-    if (!quantises(weights))
+                              const ops::Weight& w, Lane lane) {
+    if (!quantises(w))
         return {x, {}};
     const Symbol source = to_symbol(x.data);
-    const QuantKey key{source.tensor, source.offset, weights};
+    const QuantKey key{source.tensor, source.offset, w.format, w.input_scale};
     if (const auto found = quantised_.find(key); found != quantised_.end()) {
         for (Node& made : step_.nodes)
             if (made.id == found->second.node_id)
@@ -233,40 +242,42 @@ Operand StepBuilder::quantise(std::int32_t number, std::string_view base, ConstV
         return found->second.operand;
     }
     const std::string name = fmt::format("{}_codes", base);
-    const Codes made = codes(name, x.shape[0], x.shape[1], weights);
-    const bool fp4 = weights == WeightFormat::kNvfp4;
-    const std::string node_name = fmt::format("{}_{}", base, fp4 ? "nvfp4_quant" : "fp8_quant");
-    Node* quant = nullptr;
+    const Codes made = codes(name, x.shape[0], x.shape[1], w);
+    const ConstView n_live = input(Input::kLiveRows);
+    const bool fp4 = w.format == WeightFormat::kNvfp4;
+    const bool block = w.format == WeightFormat::kFp8Block;
+    ops::AnyArgs args;
     if (fp4)
-        quant =
-            &node(number, node_name,
-                  ops::Nvfp4QuantArgs{
-                      .x = x, .n_live = input(Input::kLiveRows), .q = made.x, .scale = made.scale},
-                  lane);
+        args = ops::Nvfp4QuantArgs{.x = x,
+                                   .n_live = n_live,
+                                   .q = made.x,
+                                   .scale = made.scale,
+                                   .encode_scale = 1.0f / made.decode};
     else
-        quant = &node(
-            number, node_name,
+        args =
             ops::Fp8QuantArgs{.x = x,
-                              .n_live = input(Input::kLiveRows),
+                              .n_live = n_live,
                               .q = made.x,
                               .scale = made.scale,
-                              .group = static_cast<std::int32_t>(
-                                  weights == WeightFormat::kFp8Block ? numerics::kFp8Group : 0)},
-            lane);
-    const Operand operand{made.x, made.scale};
-    quantised_.emplace(key, QuantEntry{operand, quant->id});
+                              .group = static_cast<std::int32_t>(block ? numerics::kFp8Group : 0),
+                              .static_scale = made.scale.shape.rank() == 0 ? made.decode : 0.0f};
+    const Node& quant =
+        node(number, fmt::format("{}_{}", base, fp4 ? "nvfp4_quant" : "fp8_quant"), args, lane);
+    const Operand operand{made.x, made.scale, made.decode};
+    quantised_.emplace(key, QuantEntry{operand, quant.id});
     return operand;
 }
 
 View StepBuilder::linear(std::int32_t number, std::string_view base, const Operand& x,
                          const ops::Weight& w, std::string_view y_name, Lane lane) {
     const View y = activation(y_name, act_, {x.x.shape[0], w.rows()});
-    node(number, fmt::format("{}_{}", base, gemm_suffix(w.format)),
+    node(number, fmt::format("{}_{}", base, gemm_suffix(w)),
          ops::LinearArgs{.x = x.x,
                          .x_scale = x.scale,
                          .n_live = input(Input::kLiveRows),
                          .w = w,
                          .y = y,
+                         .x_global = x.global,
                          .precision = options().precision},
          lane);
     return y;

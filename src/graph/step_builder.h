@@ -15,6 +15,7 @@ namespace lr::graph {
 struct Operand {
     ConstView x;
     ConstView scale;
+    float global = 1.0f; // decode multiplier of static FP8 and NVFP4 codes
 };
 
 class StepBuilder {
@@ -58,22 +59,22 @@ class StepBuilder {
         return !group ? 1 : shard().tp * (*group == RankGroup::kWorld ? shard().ep : 1);
     }
 
-    // Quantises x [n,K] the way weights of this format want it (node `number`, "<base>_fp8_quant"),
-    // or passes it through. A second quantisation of one tensor to one format reuses the first.
-    Operand quantise(std::int32_t number, std::string_view base, ConstView x,
-                     ops::WeightFormat weights, Lane lane = Lane::kMain);
+    // Quantises x [n,K] the way this weight wants it (node `number`, "<base>_fp8_quant"), or passes
+    // it through. A second quantisation of one tensor to one format and scale reuses the first.
+    Operand quantise(std::int32_t number, std::string_view base, ConstView x, const ops::Weight& w,
+                     Lane lane = Lane::kMain);
     // y [n,N] = operand W^T as node `number`, "<base>_fp8_gemm"; y in the act dtype.
     View linear(std::int32_t number, std::string_view base, const Operand& x, const ops::Weight& w,
                 std::string_view y_name, Lane lane = Lane::kMain);
     // "fp8_gemm", "fp4_gemm", "bf16_gemm", "w8a16_gemm", "w4a16_gemm".
-    std::string gemm_suffix(ops::WeightFormat weights) const;
-    // Codes and scale that a producer of [rows, width] writes for weights of this format.
+    std::string gemm_suffix(const ops::Weight& w) const;
+    // Codes and scale that a producer of [rows, width] writes for this weight.
     struct Codes {
         View x, scale;
+        float decode = 1.0f; // static FP8, NVFP4: what a reader multiplies by
     };
-    Codes codes(std::string_view name, std::int64_t rows, std::int64_t width,
-                ops::WeightFormat weights);
-    bool quantises(ops::WeightFormat weights) const;
+    Codes codes(std::string_view name, std::int64_t rows, std::int64_t width, const ops::Weight& w);
+    bool quantises(const ops::Weight& w) const;
 
     // Derives uses, costs and edges, and checks every op's shape contract.
     Result<Step> finish();
@@ -93,8 +94,8 @@ class StepBuilder {
     std::int32_t layer_ = -1;
     std::size_t scope_first_node_ = 0;
     std::map<std::string, TensorId, std::less<>> weights_;
-    // (tensor, offset, format) -> its codes and the node that made them
-    using QuantKey = std::tuple<TensorId, std::int64_t, ops::WeightFormat>;
+    // (tensor, offset, format, static scale) -> its codes and the node that made them
+    using QuantKey = std::tuple<TensorId, std::int64_t, ops::WeightFormat, float>;
     struct QuantEntry {
         Operand operand;
         std::string node_id;

@@ -276,6 +276,8 @@ Model Model::declare(const Config& config, const FormatPolicy& policy) {
         Entry& entry = model.entries_[i];
         if (!entry.mtp)
             entry.format = policy_format(policy, entry.kind);
+        if (entry.format == WeightFormat::kNvfp4)
+            entry.input_scale = 1.0f; // nothing has calibrated a model that is only declared
         entry.stored_per_expert = entry.kind == TensorKind::kRouted &&
                                   (entry.mtp || entry.format != WeightFormat::kPlain);
         model.by_name_.emplace(entry.name, static_cast<std::int32_t>(i));

@@ -77,8 +77,17 @@ struct Entry {
     WeightFormat format = WeightFormat::kPlain;
     DType dtype = DType::kBF16; // of plain data
     bool stored_per_expert = false;
+    // Static scale of the activations that meet this weight, a decode multiplier; 0: none, they are
+    // quantised by scales of their own or, beside NVFP4 weights, not at all.
+    float input_scale = 0.0f;
 
     bool quantisable() const { return kind >= TensorKind::kMixer; }
+    // Where a file quantises it although releases do not: the step multiplies by it as it is, or
+    // needs it plain (and it is widened).
+    bool runs_quantised() const { return quantisable() || kind == TensorKind::kLmHead; }
+    bool widens() const {
+        return kind == TensorKind::kEmbedding || kind == TensorKind::kPlainLinear;
+    }
     std::int64_t rows() const { return shape[shape.rank() == 3 ? 1 : 0]; }
     std::int64_t columns() const { return shape.rank() == 1 ? 1 : shape[shape.rank() - 1]; }
     std::int64_t bytes() const; // all ranks together, in its format

@@ -19,10 +19,9 @@ namespace lr::ops {
 using numerics::WeightFormat;
 
 struct WeightPart {
-    ConstView data;           // [rows, K], possibly with a row stride (a K shard)
-    ConstView scale;          // as the format says; absent for kPlain and kFp8Tensor
-    float global = 1.0f;      // kFp8Tensor, kNvfp4: the dequant multiplier (1/G)
-    float input_scale = 0.0f; // > 0: static activation scale, same direction
+    ConstView data;      // [rows, K], possibly with a row stride (a K shard)
+    ConstView scale;     // as the format says; absent for kPlain and kFp8Tensor
+    float global = 1.0f; // kFp8Tensor, kNvfp4: the dequant multiplier (1/G)
 };
 
 struct Weight {
@@ -31,6 +30,7 @@ struct Weight {
     DType dtype = DType::kBF16;             // of plain data
     std::span<const WeightPart> parts = {}; // empty until bound
     std::int32_t id = -1;                   // the graph's tensor
+    float input_scale = 0.0f;               // > 0: static scale of its activations (dequant)
 
     bool present() const { return shape.rank() > 0; }
     bool bound() const { return !parts.empty(); }

@@ -94,6 +94,7 @@ TEST(QuantFormat, TellsChannelAndTensorScalesApart) {
         const auto found = detect_format("x", s);
         ASSERT_TRUE(found);
         EXPECT_EQ(found->format, StoredFormat::kFp8Tensor);
+        EXPECT_EQ(found->factor, s.weight_scale);
         EXPECT_EQ(found->input_scale, s.input_scale);
     }
     s.weight_scale = make.make("x.weight_scale", DType::kF32, {3, 3});
@@ -113,7 +114,7 @@ TEST(QuantFormat, FindsBothNvfp4Forms) {
     ASSERT_TRUE(modelopt) << modelopt.error().message();
     EXPECT_EQ(modelopt->format, StoredFormat::kNvfp4ModelOpt);
     EXPECT_EQ(modelopt->shape, (Shape{64, 256})) << "elements, not bytes";
-    EXPECT_EQ(modelopt->global_scale, s.weight_scale_2);
+    EXPECT_EQ(modelopt->factor, s.weight_scale_2);
     EXPECT_EQ(modelopt->input_scale, s.input_scale);
 
     WeightSiblings packed;
@@ -149,13 +150,25 @@ TEST(QuantFormat, RefusesSiblingsThatContradictEachOther) {
     refused({.weight = fp8}, {"either weight_scale_inv or weight_scale", "'x.weight' F8_E4M3"});
     refused({.weight = fp8, .weight_scale = scale, .weight_scale_inv = scale}, {"either"});
     refused({.weight = fp8, .weight_scale = scale, .weight_scale_2 = scale}, {"either"});
-    refused({.weight = u8}, {"a U8 weight with weight_scale and weight_scale_2"});
+    refused({.weight = u8}, {"a U8 weight with weight_scale, weight_scale_2"});
     refused({.weight = u8, .weight_packed = u8}, {"weight_packed without weight"});
-    refused({.weight_packed = u8, .weight_scale = scale}, {"and weight_global_scale"});
+    refused({.weight_packed = u8, .weight_scale = scale},
+            {"weight_packed with weight_scale, weight_global_scale"});
     refused({.weight = make.make("x.weight", DType::kE4M3, {5}), .weight_scale = scale},
-            {"an FP8 weight [N, K]"});
+            {"an FP8 weight [N, K] or [E, N, K]"});
     const TensorInfo unknown{"x.weight", "F64", std::nullopt, {2, 2}, nullptr, 0};
     refused({.weight = &unknown}, {"a weight in BF16, F16, F32, F8_E4M3 or U8", "F64 [2, 2]"});
+}
+
+// A checkpoint of these tensors, all zero.
+Result<Checkpoint> zeros_of(const TempFolder& folder, const std::vector<TensorSpec>& specs) {
+    LR_TRY_ASSIGN(SafetensorsWriter writer,
+                  SafetensorsWriter::create(folder.file("model.safetensors"), specs));
+    for (const TensorSpec& spec : specs)
+        LR_TRY(writer.append(spec.name,
+                             std::vector<std::byte>(static_cast<std::size_t>(spec.bytes()))));
+    LR_TRY(writer.finish());
+    return Checkpoint::open(folder.path());
 }
 
 TEST(QuantFormat, LooksUpSiblingsInACheckpoint) {
@@ -165,16 +178,7 @@ TEST(QuantFormat, LooksUpSiblingsInACheckpoint) {
         {"b.weight_packed", DType::kU8, {1}},       {"b.weight_global_scale", DType::kF32, {1}},
         {"b.input_global_scale", DType::kF32, {1}}, {"c", DType::kBF16, {1}},
     };
-    auto writer = SafetensorsWriter::create(folder.file("model.safetensors"), specs);
-    ASSERT_TRUE(writer);
-    const std::vector<std::byte> zeros(16);
-    for (const TensorSpec& spec : specs)
-        ASSERT_TRUE(
-            writer
-                ->append(spec.name, std::span(zeros).first(static_cast<std::size_t>(spec.bytes())))
-                .ok());
-    ASSERT_TRUE(writer->finish().ok());
-    const auto checkpoint = Checkpoint::open(folder.path());
+    const auto checkpoint = zeros_of(folder, specs);
     ASSERT_TRUE(checkpoint);
     const WeightSiblings a = find_siblings(*checkpoint, "a");
     EXPECT_EQ(detect_format("a", a)->format, StoredFormat::kFp8Block);
@@ -185,66 +189,49 @@ TEST(QuantFormat, LooksUpSiblingsInACheckpoint) {
     EXPECT_EQ(find_siblings(*checkpoint, "c").weight->name, "c") << "fused experts have no suffix";
 }
 
-Result<std::optional<QuantizationConfig>> read(std::string_view text) {
-    const auto json = parse_json(text, "config.json");
-    EXPECT_TRUE(json);
-    return read_quantization_config(JsonCursor("config.json", *json));
+TEST(QuantFormat, AStackSpellsItsSiblingsWithoutDots) {
+    const TempFolder folder;
+    const std::vector<TensorSpec> specs = {
+        {"experts.gate_up_proj", DType::kU8, {2, 32, 8}},
+        {"experts.gate_up_proj_scale", DType::kE4M3, {2, 32, 1}},
+        {"experts.gate_up_proj_scale_2", DType::kF32, {2, 2}},
+        {"experts.gate_up_proj_input_scale", DType::kF32, {2}},
+    };
+    const auto checkpoint = zeros_of(folder, specs);
+    ASSERT_TRUE(checkpoint);
+    const auto found =
+        detect_format("experts.gate_up_proj", find_siblings(*checkpoint, "experts.gate_up_proj"));
+    ASSERT_TRUE(found) << found.error().message();
+    EXPECT_EQ(found->format, StoredFormat::kNvfp4ModelOpt);
+    EXPECT_EQ(found->shape, (Shape{2, 32, 16}));
+    EXPECT_EQ(found->matrices(), 2);
+    EXPECT_EQ(found->factors_per_matrix(), 2);
+    EXPECT_EQ(found->input_scale->name, "experts.gate_up_proj_input_scale");
 }
 
-TEST(QuantizationConfig, IsReadFromTheRootOrTheTextPart) {
-    const auto fp8 = read(R"({"quantization_config":{"quant_method":"fp8","fmt":"e4m3",
-        "weight_block_size":[128,128],"modules_to_not_convert":["lm_head","model.visual"]}})");
-    ASSERT_TRUE(fp8 && *fp8);
-    EXPECT_EQ((*fp8)->method, "fp8");
-    EXPECT_EQ((*fp8)->scheme, "e4m3");
-    EXPECT_EQ((*fp8)->block, (std::array<std::int64_t, 2>{128, 128}));
-    EXPECT_EQ((*fp8)->excluded, (std::vector<std::string>{"lm_head", "model.visual"}));
-    const auto nested =
-        read(R"({"text_config":{"quantization_config":{"quant_method":"modelopt"}}})");
-    ASSERT_TRUE(nested && *nested);
-    EXPECT_EQ((*nested)->method, "modelopt");
-    EXPECT_FALSE(read("{}")->has_value());
-    EXPECT_FALSE(read(R"({"text_config":{}})")->has_value());
-}
-
-TEST(QuantizationConfig, RefusesWrongTypes) {
-    expect_error(read(R"({"quantization_config":"fp8"})"), Code::kInvalidFile,
-                 {"config.json: quantization_config: expected an object"});
-    expect_error(read(R"({"quantization_config":{}})"), Code::kInvalidFile, {"quant_method"});
-    expect_error(
-        read(R"({"quantization_config":{"quant_method":"fp8","weight_block_size":[128]}})"),
-        Code::kInvalidFile, {"weight_block_size: expected two sizes"});
-    expect_error(read(R"({"quantization_config":{"quant_method":"fp8","ignore":[1]}})"),
-                 Code::kInvalidFile, {"quantization_config.ignore[0]: expected a string"});
-}
-
-TEST(QuantizationConfig, DisagreementsAreNamed) {
-    using Found = std::map<StoredFormat, std::int64_t>;
-    QuantizationConfig fp8{"fp8", "e4m3", std::array<std::int64_t, 2>{128, 128}, {}};
-    EXPECT_TRUE(quantization_disagreements(std::nullopt, Found{{StoredFormat::kPlain, 9}}).empty());
-    EXPECT_TRUE(quantization_disagreements(
-                    fp8, Found{{StoredFormat::kPlain, 9}, {StoredFormat::kFp8Block, 4}})
-                    .empty());
-    EXPECT_EQ(quantization_disagreements(std::nullopt, Found{{StoredFormat::kFp8Block, 4}}),
-              std::vector<std::string>{"config.json declares no quantization, but 4 weights are "
-                                       "stored as fp8-block"});
-    EXPECT_EQ(quantization_disagreements(fp8, Found{{StoredFormat::kPlain, 4}}),
-              std::vector<std::string>{"config.json declares quantization 'fp8', but every weight "
-                                       "is stored plain"});
-    EXPECT_EQ(quantization_disagreements(fp8, Found{{StoredFormat::kFp8Channel, 3}}),
-              std::vector<std::string>{"config.json declares quantization 'fp8' in blocks, but 3 "
-                                       "weights are stored as fp8-channel"});
-    fp8.block = {64, 64};
-    const auto blocks = quantization_disagreements(fp8, Found{{StoredFormat::kFp8Block, 1}});
-    ASSERT_EQ(blocks.size(), 1u);
-    EXPECT_EQ(blocks[0], "config.json declares blocks of 64x64, but only 128x128 is known");
-    const QuantizationConfig modelopt{"modelopt", "MIXED_PRECISION", std::nullopt, {}};
-    EXPECT_TRUE(quantization_disagreements(modelopt, Found{{StoredFormat::kNvfp4ModelOpt, 1},
-                                                           {StoredFormat::kFp8Tensor, 1}})
-                    .empty());
-    EXPECT_EQ(
-        quantization_disagreements(modelopt, Found{{StoredFormat::kNvfp4Compressed, 1}}).size(),
-        1u);
+TEST(QuantFormat, FactorsOfAStackAreOneOrOneForEachExpert) {
+    Siblings make;
+    WeightSiblings s;
+    s.weight = make.make("x", DType::kE4M3, {4, 256, 128});
+    for (const Shape& shape : {Shape{}, Shape{1}, Shape{4}, Shape{4, 1}, Shape{4, 1, 1}}) {
+        s.weight_scale = make.make("x_scale", DType::kF32, shape);
+        const auto found = detect_format("x", s);
+        ASSERT_TRUE(found) << found.error().message();
+        EXPECT_EQ(found->format, StoredFormat::kFp8Tensor);
+        EXPECT_EQ(found->factors_per_matrix(), 1);
+    }
+    for (const Shape& shape : {Shape{4, 256}, Shape{4, 256, 1}}) {
+        s.weight_scale = make.make("x_scale", DType::kF32, shape);
+        EXPECT_EQ(detect_format("x", s)->format, StoredFormat::kFp8Channel);
+    }
+    s.weight_scale = make.make("x_scale", DType::kF32, {3});
+    expect_error(detect_format("x", s), Code::kInvalidFile, {"got [3]"});
+    s.weight = make.make("x", DType::kU8, {4, 256, 64});
+    s.weight_scale = make.make("x_scale", DType::kE4M3, {4, 256, 8});
+    s.weight_scale_2 = make.make("x_scale_2", DType::kF32, {4, 3});
+    expect_error(detect_format("x", s), Code::kInvalidFile,
+                 {"'x_scale_2': expected F32 or BF16 [4], [4, 2] beside a stack [4, 256, 128], got "
+                  "F32 [4, 3]"});
 }
 
 } // namespace

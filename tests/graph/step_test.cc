@@ -48,6 +48,51 @@ TEST(BuildStep, QuantisesOneTensorToOneFormatOnce) {
     EXPECT_TRUE(has_node(mixed, "L0.15"));
 }
 
+// A scale from calibration reaches the quantiser, the product, and the codes between two products.
+TEST(BuildStep, UsesStaticActivationScales) {
+    model::Model model = declare("35B-A3B", "fp8-tensor");
+    for (model::Entry& entry : model.entries()) {
+        if (entry.kind == model::TensorKind::kRouted)
+            entry.format = model::WeightFormat::kNvfp4;
+        entry.input_scale = entry.name.ends_with("down_proj") ? 0.25f : 0.5f;
+    }
+    const Step step = build(model, decode_shape(4), {}, {.w4a4 = true});
+    const auto& quant = std::get<ops::Fp8QuantArgs>(node(step, "L0.3").args);
+    EXPECT_EQ(quant.static_scale, 0.5f);
+    EXPECT_EQ(quant.scale.shape.rank(), 0);
+    EXPECT_EQ(std::get<ops::LinearArgs>(node(step, "L0.5").args).x_global, 0.5f);
+    EXPECT_EQ(std::get<ops::Fp8QuantArgs>(node(step, "L0.19").args).static_scale, 0.25f);
+    EXPECT_EQ(std::get<ops::LinearArgs>(node(step, "L0.20").args).x_global, 0.25f);
+    EXPECT_EQ(std::get<ops::Nvfp4QuantArgs>(node(step, "L0.15").args).encode_scale, 2.0f);
+    const auto& up = std::get<ops::ExpertsGateUpArgs>(node(step, "L0.21").args);
+    EXPECT_EQ(up.x_global, 0.5f);
+    EXPECT_EQ(up.f_global, 4.0f) << "NVFP4 encodes by G";
+    EXPECT_EQ(std::get<ops::ExpertsDownArgs>(node(step, "L0.22").args).f_global, 0.25f);
+    // FP8 between the two products: the decode multiplier.
+    for (model::Entry& entry : model.entries())
+        if (entry.kind == model::TensorKind::kRouted)
+            entry.format = model::WeightFormat::kFp8Tensor;
+    const Step fp8 = build(model, decode_shape(4));
+    EXPECT_EQ(std::get<ops::ExpertsGateUpArgs>(node(fp8, "L0.21").args).f_global, 0.25f);
+    EXPECT_FALSE(has_node(fp8, "L0.15")) << "one scale for both experts' inputs";
+    for (model::Entry& entry : model.entries())
+        if (entry.kind == model::TensorKind::kShared)
+            entry.input_scale = 1.0f;
+    EXPECT_TRUE(has_node(build(model, decode_shape(4)), "L0.15")) << "another scale, other codes";
+}
+
+TEST(BuildStep, WeightOnlyFormatsAndA16LeaveActivationsPlain) {
+    model::Model model = declare("35B-A3B", "nvfp4");
+    for (model::Entry& entry : model.entries())
+        entry.input_scale = 0;
+    const Step w4a16 = build(model, decode_shape(4), {}, {.w4a4 = true});
+    EXPECT_FALSE(has_node(w4a16, "L0.15"));
+    EXPECT_EQ(node(w4a16, "L0.21").name, "routed_gate_up_swiglu_w4a16_gemm");
+    const Step w8a16 = build(declare("35B-A3B", "fp8-block"), decode_shape(4), {}, {.a16 = true});
+    EXPECT_FALSE(has_node(w8a16, "L0.3"));
+    EXPECT_EQ(node(w8a16, "L0.5").name, "in_proj_qkvz_w8a16_gemm");
+}
+
 TEST(BuildStep, TurnsRoundingsAndQuantisationsOffForF32) {
     const Step step = build(declare("35B-A3B", "fp8-block"), prefill_shape(64), {},
                             {.precision = ops::Precision::kF32});

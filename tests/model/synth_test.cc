@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/quant_format.h"
+#include "checkpoint/quant_config.h"
 #include "core/text_file.h"
 #include "model/presets.h"
 #include "model/synth.h"
@@ -356,15 +356,12 @@ TEST_F(SynthFolder, Fp8ConfigDeclaresItsFormat) {
     ASSERT_TRUE(declared && *declared);
     EXPECT_EQ((*declared)->method, "fp8");
     EXPECT_EQ((*declared)->scheme, "e4m3");
-    EXPECT_EQ((*declared)->block, (std::array<std::int64_t, 2>{128, 128}));
-    const std::vector<std::string>& excluded = (*declared)->excluded;
-    const auto has = [&](const char* name) {
-        return std::find(excluded.begin(), excluded.end(), name) != excluded.end();
-    };
-    EXPECT_TRUE(has("lm_head"));
-    EXPECT_TRUE(has("model.language_model.layers.0.linear_attn.in_proj_b"));
-    EXPECT_TRUE(has("model.language_model.layers.3.mlp.gate"));
-    EXPECT_FALSE(has("model.language_model.layers.3.self_attn.q_proj"));
+    const auto weights = [&](const char* module) { return (*declared)->of(module).format.weights; };
+    using Weights = checkpoint::DeclaredFormat::Weights;
+    EXPECT_EQ(weights("lm_head"), Weights::kPlain);
+    EXPECT_EQ(weights("layers.0.linear_attn.in_proj_b"), Weights::kPlain);
+    EXPECT_EQ(weights("layers.3.mlp.gate"), Weights::kPlain);
+    EXPECT_EQ(weights("layers.3.self_attn.q_proj"), Weights::kFp8Block);
 }
 
 TEST_F(SynthFolder, TokenizerMapsBytesToThemselves) {
