@@ -3,6 +3,11 @@
 
 #include "text/unicode.h"
 
+#include <algorithm>
+#include <atomic>
+#include <ctime>
+#include <unistd.h>
+
 namespace lr::cli {
 namespace {
 
@@ -14,6 +19,18 @@ Json number(std::int64_t value) {
 
 std::string text_of(std::int32_t id, const text::Tokenizer* tokenizer) {
     return tokenizer ? text::replace_invalid_utf8(tokenizer->token_bytes(id)) : std::string();
+}
+
+std::int64_t code_points(std::string_view text) {
+    return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
+}
+
+// "id" and "created" of an answer: clients ask for both. No two of one process are alike.
+void add_identity(Members& members, std::string_view prefix) {
+    static std::atomic<int> made = 0;
+    const std::int64_t now = std::time(nullptr);
+    members.push_back({"id", Json(fmt::format("{}-{:x}-{:x}-{}", prefix, now, getpid(), made++))});
+    members.push_back({"created", number(now)});
 }
 
 Json usage(const AnswerTimes& times, std::int64_t completion) {
@@ -59,7 +76,7 @@ Json legacy_logprobs(const std::vector<engine::RowLogprobs>& rows,
         tokens.emplace_back(text);
         values.emplace_back(row.token.logprob);
         offsets.push_back(number(offset));
-        offset += std::ssize(text);
+        offset += code_points(text);
         Members top;
         for (const engine::TokenLogprob& other : row.top) {
             std::string name = text_of(other.id, tokenizer);
@@ -103,20 +120,38 @@ Json chat_logprobs(const std::vector<engine::RowLogprobs>& rows, const text::Tok
     return Json::object({{"content", Json(std::move(content))}});
 }
 
-Json message_json(const ChatAnswer& answer) {
+Json function_json(const text::ToolAnswer::Call& call) {
+    return Json::object({{"name", Json(call.name)}, {"arguments", Json(call.arguments)}});
+}
+
+Json message_json(const ChatAnswer& answer, std::int64_t choice) {
     Members message = {{"role", Json("assistant")}, {"content", Json(answer.answer.text)}};
     if (!answer.reasoning.empty())
         message.push_back({"reasoning_content", Json(answer.reasoning)});
     JsonArray calls;
     for (const text::ToolAnswer::Call& call : answer.answer.calls)
-        calls.push_back(Json::object(
-            {{"id", Json(fmt::format("call_{}", calls.size()))},
-             {"type", Json("function")},
-             {"function",
-              Json::object({{"name", Json(call.name)}, {"arguments", Json(call.arguments)}})}}));
+        if (call.complete)
+            calls.push_back(
+                Json::object({{"id", Json(fmt::format("call_{}_{}", choice, calls.size()))},
+                              {"type", Json("function")},
+                              {"function", function_json(call)}}));
+        else
+            message.push_back({"cut_tool_call", function_json(call)});
     if (!calls.empty())
         message.push_back({"tool_calls", Json(std::move(calls))});
     return Json::object(std::move(message));
+}
+
+Json answer_json(const char* object, std::string_view prefix, const std::string& model,
+                 JsonArray choices, const AnswerTimes& times, std::int64_t tokens) {
+    Members members;
+    add_identity(members, prefix);
+    members.push_back({"object", Json(object)});
+    members.push_back({"model", Json(model)});
+    members.push_back({"choices", Json(std::move(choices))});
+    members.push_back({"usage", usage(times, tokens)});
+    members.push_back({"timings", timings(times)});
+    return Json::object(std::move(members));
 }
 
 } // namespace
@@ -133,11 +168,7 @@ Json completion_json(const std::string& model, const std::vector<CompletedText>&
                                      {"finish_reason", Json(finish_name(choice.finish))},
                                      {"logprobs", legacy_logprobs(choice.logprobs, tokenizer)}}));
     }
-    return Json::object({{"object", Json("text_completion")},
-                         {"model", Json(model)},
-                         {"choices", Json(std::move(list))},
-                         {"usage", usage(times, tokens)},
-                         {"timings", timings(times)}});
+    return answer_json("text_completion", "cmpl", model, std::move(list), times, tokens);
 }
 
 Json chat_json(const std::string& model, const ChatResult& result, double load_seconds,
@@ -146,10 +177,13 @@ Json chat_json(const std::string& model, const ChatResult& result, double load_s
     std::int64_t tokens = 0;
     for (const ChatAnswer& answer : result.choices) {
         tokens += std::ssize(answer.tokens);
-        const bool calls = !answer.answer.calls.empty() && answer.finish == Finish::kEnd;
+        const bool calls =
+            answer.finish == Finish::kEnd && !answer.answer.calls.empty() &&
+            std::all_of(answer.answer.calls.begin(), answer.answer.calls.end(),
+                        [](const text::ToolAnswer::Call& call) { return call.complete; });
         list.push_back(Json::object(
             {{"index", number(std::ssize(list))},
-             {"message", message_json(answer)},
+             {"message", message_json(answer, std::ssize(list))},
              {"finish_reason", Json(calls ? "tool_calls" : finish_name(answer.finish))},
              {"logprobs", chat_logprobs(answer.logprobs, tokenizer)}}));
     }
@@ -159,11 +193,7 @@ Json chat_json(const std::string& model, const ChatResult& result, double load_s
                             .load_seconds = load_seconds,
                             .prefill_seconds = result.prefill_seconds,
                             .decode_seconds = result.decode_seconds};
-    return Json::object({{"object", Json("chat.completion")},
-                         {"model", Json(model)},
-                         {"choices", Json(std::move(list))},
-                         {"usage", usage(times, tokens)},
-                         {"timings", timings(times)}});
+    return answer_json("chat.completion", "chatcmpl", model, std::move(list), times, tokens);
 }
 
 } // namespace lr::cli

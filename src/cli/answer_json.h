@@ -24,15 +24,18 @@ struct CompletedText {
     std::vector<engine::RowLogprobs> logprobs;
 };
 
-// {"object": "text_completion", "model", "choices": [{"index", "text", "token_ids",
-// "finish_reason", "logprobs"}], "usage", "timings"}. logprobs is the API's legacy object; null
-// where none.
+// {"id", "created", "object": "text_completion", "model", "choices": [{"index", "text",
+// "token_ids", "finish_reason", "logprobs"}], "usage", "timings"}. logprobs is the API's legacy
+// object; null where none.
 Json completion_json(const std::string& model, const std::vector<CompletedText>& choices,
                      const AnswerTimes& times, const text::Tokenizer* tokenizer);
 
-// {"object": "chat.completion", "model", "choices": [{"index", "message": {"role", "content",
-// "reasoning_content", "tool_calls"}, "finish_reason", "logprobs"}], "usage", "timings"}.
-// reasoning_content and tool_calls only where there are some; finish_reason is "tool_calls" then.
+// {"id", "created", "object": "chat.completion", "model", "choices": [{"index", "message": {"role",
+// "content", "reasoning_content", "tool_calls"}, "finish_reason", "logprobs"}], "usage",
+// "timings"}. reasoning_content and tool_calls only where there are some. tool_calls holds complete
+// calls; one that the end of the answer cut is "cut_tool_call": {"name", "arguments"} instead, its
+// arguments closed into valid JSON. finish_reason is "tool_calls" where the model ended its answer
+// and every call is complete.
 Json chat_json(const std::string& model, const ChatResult& result, double load_seconds,
                const text::Tokenizer& tokenizer);
 

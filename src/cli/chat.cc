@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // liverow chat: a conversation in the terminal.
+#include "cli/answer_printer.h"
 #include "cli/chat_commands.h"
 #include "cli/chat_session.h"
 #include "cli/commands.h"
@@ -13,9 +14,12 @@
 
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <type_traits>
 
 namespace lr::cli {
 namespace {
@@ -31,62 +35,6 @@ struct ChatOptions {
     bool stats = false, greedy = false;
 };
 
-// What an answer looks like on the screen: reasoning dimmed, then the answer.
-class Screen {
-  public:
-    Screen() : styles_(stdout_styles()) {}
-
-    Status show(const text::AnswerDelta& delta) {
-        if (!delta.reasoning.empty()) {
-            if (!reasoning_)
-                put(styles_.dim);
-            reasoning_ = true;
-            put(delta.reasoning);
-        }
-        if (!delta.content.empty()) {
-            end_reasoning();
-            put(delta.content);
-        }
-        return flush();
-    }
-
-    Status end(bool interrupted) {
-        end_reasoning();
-        if (interrupted)
-            put(fmt::format("{} [stopped]{}", styles_.dim, styles_.off));
-        put("\n");
-        return flush();
-    }
-
-    Status note(const std::string& text) {
-        put(fmt::format("{}{}{}\n", styles_.dim, text, styles_.off));
-        return flush();
-    }
-
-  private:
-    void end_reasoning() {
-        if (!reasoning_)
-            return;
-        reasoning_ = false;
-        put(styles_.off);
-        put("\n\n");
-    }
-
-    void put(std::string_view text) {
-        failed_ = failed_ || std::fwrite(text.data(), 1, text.size(), stdout) != text.size();
-    }
-
-    Status flush() {
-        if (std::fflush(stdout) == 0 && !failed_)
-            return {};
-        return fail(Code::kInternal, "standard output: cannot be written: {}",
-                    std::strerror(errno));
-    }
-
-    Styles styles_;
-    bool reasoning_ = false, failed_ = false;
-};
-
 class Chat {
   public:
     explicit Chat(const ChatOptions& options) : options_(options) {}
@@ -95,7 +43,10 @@ class Chat {
         LR_TRY_ASSIGN(model_, LoadedModel::load(options_.model));
         LR_TRY(model_->need_chat());
         SamplingFlags flags = options_.sampling;
-        flags.sample = flags.sample || (!options_.greedy && !flags.temperature);
+        if (options_.greedy && (flags.sample || flags.temperature.value_or(0) > 0))
+            return fail(Code::kInvalidArgument,
+                        "--greedy: expected neither --sample nor --temp with it, which draw");
+        flags.sample = !options_.greedy;
         LR_TRY_ASSIGN(sampling_, flags.sampling(model_->opened.generation, model_->drawable()));
         LR_TRY(model_->start(kContext, 2));
         session_ = std::make_unique<ChatSession>(*model_, ChatSession::Reuse::kKeep);
@@ -129,7 +80,7 @@ class Chat {
         }
     }
 
-    // false: leave. What a person can get wrong is said, and the chat goes on.
+    // false: leave.
     Result<bool> handle(const std::string& line) {
         const Result<ChatLine> read = read_chat_line(line);
         if (!read) {
@@ -139,12 +90,18 @@ class Chat {
         if (!read->command) {
             conversation_.ask(read->text);
             sampling_.stream = 0;
-            LR_TRY(answer());
-            return true;
+            const Status status = answer();
+            if (!status.ok())
+                conversation_.undo();
+            return go_on(status);
         }
         if (*read->command == ChatCommand::kExit)
             return false;
-        const Status status = carry_out(*read->command, read->text);
+        return go_on(carry_out(*read->command, read->text));
+    }
+
+    // What a person can get wrong is said, and the chat goes on.
+    static Result<bool> go_on(const Status& status) {
         if (status.ok() || status.code() == Code::kInvalidArgument ||
             status.code() == Code::kNotFound) {
             if (!status.ok())
@@ -178,7 +135,7 @@ class Chat {
             return set(argument);
         case ChatCommand::kStats:
             stats_ = argument == "on";
-            return {};
+            return screen_.note("statistics: " + argument);
         case ChatCommand::kSave:
             return save(argument);
         case ChatCommand::kExit:
@@ -203,12 +160,11 @@ class Chat {
         if (!result) {
             if (result.error().code() != Code::kInvalidArgument)
                 return fail(result.error());
-            conversation_.undo(); // the template or the context refused it
-            log_error("{}", result.error().message());
-            return {};
+            LR_TRY(screen_.break_off());
+            return fail(result.error()); // the template or the context refused it
         }
         const ChatAnswer& answer = result->choices[0];
-        LR_TRY(screen_.end(answer.finish == Finish::kInterrupted));
+        LR_TRY(screen_.end(answer));
         conversation_.reply(answer.reasoning, answer.answer.text);
         if (answer.finish == Finish::kLength)
             LR_TRY(screen_.note("[the answer was cut at its longest]"));
@@ -232,6 +188,8 @@ class Chat {
             return fail(Code::kInvalidArgument, "/retry: nothing has been asked");
         conversation_.undo_reply();
         ++sampling_.stream; // other draws for the same places
+        if (sampling_.temperature <= 0)
+            LR_TRY(screen_.note("[greedy: the same answer comes again; /set temp 0.8 draws]"));
         return answer();
     }
 
@@ -239,43 +197,59 @@ class Chat {
         const std::size_t space = argument.find(' ');
         const std::string name = argument.substr(0, space);
         const std::string text = space == std::string::npos ? "" : argument.substr(space + 1);
-        double value = 0;
-        const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-        if (problem != std::errc() || end != text.data() + text.size())
-            return fail(Code::kInvalidArgument, "/set: expected NAME and a number, got \"{}\"",
-                        argument);
         engine::Sampling changed = sampling_;
         std::int64_t tokens = tokens_;
-        if (name == "temp")
-            changed.temperature = static_cast<float>(value);
-        else if (name == "top-k")
-            changed.top_k = static_cast<std::int32_t>(std::clamp(value, -1.0, 1e9));
-        else if (name == "top-p")
-            changed.top_p = static_cast<float>(value);
-        else if (name == "min-p")
-            changed.min_p = static_cast<float>(value);
-        else if (name == "seed")
-            changed.seed = static_cast<std::uint64_t>(std::clamp(value, 0.0, 1e15));
-        else if (name == "tokens")
-            tokens = static_cast<std::int64_t>(std::clamp(value, 0.0, 1e9));
-        else
+        if (name == "temp") {
+            LR_TRY_ASSIGN(changed.temperature, number<float>(argument, text));
+        } else if (name == "top-k") {
+            LR_TRY_ASSIGN(changed.top_k, number<std::int32_t>(argument, text));
+        } else if (name == "top-p") {
+            LR_TRY_ASSIGN(changed.top_p, number<float>(argument, text));
+        } else if (name == "min-p") {
+            LR_TRY_ASSIGN(changed.min_p, number<float>(argument, text));
+        } else if (name == "seed") {
+            LR_TRY_ASSIGN(changed.seed, number<std::uint64_t>(argument, text));
+        } else if (name == "tokens") {
+            LR_TRY_ASSIGN(tokens, number<std::int64_t>(argument, text));
+            if (tokens < 0)
+                return fail(Code::kInvalidArgument, "/set tokens: expected 0 or more, got {}",
+                            tokens);
+        } else {
             return fail(Code::kInvalidArgument,
                         "/set: expected temp, top-k, top-p, min-p, seed or tokens, got \"{}\"",
                         name);
+        }
         LR_TRY(engine::check(changed, model_->drawable()));
         sampling_ = changed;
         tokens_ = tokens;
-        return screen_.note(describe(sampling_));
+        return screen_.note(describe(sampling_) +
+                            (tokens_ > 0 ? fmt::format(", at most {} tokens", tokens_) : ""));
     }
 
-    Status save(const std::string& path) const {
+    // Whole numbers are read as such: "2.7" and "nan" are none.
+    template <typename T>
+    static Result<T> number(const std::string& argument, const std::string& text) {
+        T value{};
+        const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+        bool good = problem == std::errc() && end == text.data() + text.size() && !text.empty();
+        if constexpr (std::is_floating_point_v<T>)
+            good = good && std::isfinite(value);
+        if (!good)
+            return fail(Code::kInvalidArgument, "/set: expected NAME and a {}number, got \"{}\"",
+                        std::is_floating_point_v<T> ? "" : "whole ", argument);
+        return value;
+    }
+
+    Status save(const std::string& path) {
+        if (std::filesystem::exists(path))
+            return fail(Code::kInvalidArgument, "/save: {}: exists; expected a new file", path);
         std::ofstream file(path, std::ios::binary | std::ios::trunc);
         file << to_json_string(conversation_.messages(), 2) << '\n';
         file.close();
         if (!file)
             return fail(Code::kInvalidArgument, "/save: {}: cannot be written: {}", path,
                         std::strerror(errno));
-        return {};
+        return screen_.note("saved to " + path);
     }
 
     const ChatOptions& options_;
@@ -283,7 +257,7 @@ class Chat {
     std::unique_ptr<ChatSession> session_;
     engine::Sampling sampling_;
     Conversation conversation_;
-    Screen screen_;
+    AnswerPrinter screen_{AnswerPrinter::Reasoning::kMarked};
     std::vector<std::string> history_;
     std::string think_;
     std::int64_t tokens_ = 0;
@@ -305,11 +279,13 @@ void add_chat(CLI::App& app, Action& action) {
                      "Most tokens of an answer; 0: what the context has room for")
         ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
         ->capture_default_str();
-    chat->add_option("--stop", options->stop, "End an answer before this text (may be repeated)");
+    chat->add_option("--stop", options->stop, "End an answer before this text (may be repeated)")
+        ->allow_extra_args(false);
     chat->add_flag("--stats", options->stats, "Tokens and speed after each answer");
     chat->add_flag("--greedy", options->greedy,
                    "Always the likeliest token, not draws as generation_config.json recommends");
-    add_sampling_flags(*chat, options->sampling);
+    add_sampling_flags(*chat, options->sampling, "the model's");
+    add_chat_template_flag(*chat, options->model);
     chat->footer(
         "In the chat, /help lists commands. Enter sends, Alt-Enter begins a new line, Ctrl-C "
         "stops an answer,\nCtrl-D leaves. Lines may also come from a pipe.\n"

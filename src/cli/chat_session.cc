@@ -72,6 +72,10 @@ Result<std::vector<std::int32_t>> render(const LoadedModel& model, const ChatReq
 Result<Prompt> make_prompt(const LoadedModel& model, const ChatRequest& request) {
     Prompt prompt;
     LR_TRY_ASSIGN(prompt.tokens, render(model, request, true, prompt.in_reasoning));
+    if (prompt.tokens.empty())
+        return fail(Code::kInvalidArgument,
+                    "chat template: expected a prompt of at least one token, got an empty one from "
+                    "these messages");
     bool ignored = false;
     const auto common = render(model, request, false, ignored);
     // A template that cannot do without the invitation costs time only.

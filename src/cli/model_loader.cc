@@ -42,12 +42,17 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
         .add_option("MODEL", flags.folder,
                     "Model folder: config.json, *.safetensors, tokenizer.json")
         ->required();
-    command.add_option("--context", flags.context, "Tokens to make room for; 0: as needed")
+    command
+        .add_option("--context", flags.context,
+                    "Tokens to make room for; 0: as needed, in a chat 8192 or what the model has")
         ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
         ->capture_default_str();
+    add_engine_flags(command, flags.engine);
+}
+
+void add_chat_template_flag(CLI::App& command, ModelFlags& flags) {
     command.add_option("--chat-template", flags.chat_template,
                        "A Jinja file in place of the model's own chat template");
-    add_engine_flags(command, flags.engine);
 }
 
 Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const ModelFlags& flags) {

@@ -25,9 +25,10 @@ struct ModelFlags {
     EngineFlags engine;
 };
 
-// MODEL, --context, --chat-template and the engine's flags. `flags` must live until the command
+// MODEL, --context and the engine's flags. `flags` must live until the command
 // line is parsed.
 void add_model_flags(CLI::App& command, ModelFlags& flags);
+void add_chat_template_flag(CLI::App& command, ModelFlags& flags);
 
 class LoadedModel {
   public:

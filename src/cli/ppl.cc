@@ -3,9 +3,9 @@
 // liverow ppl: perplexity of a text under a model.
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
+#include "cli/text_input.h"
 #include "core/clock.h"
 #include "core/log.h"
-#include "core/text_file.h"
 #include "engine/engine.h"
 #include "model/open.h"
 #include "text/tokenizer.h"
@@ -21,7 +21,8 @@ namespace lr::cli {
 namespace {
 
 struct Options {
-    std::string model, file;
+    std::string model;
+    TextInput input;
     std::int64_t window = 512;
     EngineFlags engine;
     bool special = false;
@@ -34,20 +35,25 @@ class Perplexity {
     Status execute() {
         LR_TRY_ASSIGN(opened_, model::open_model(options_.model));
         LR_TRY_ASSIGN(const text::Tokenizer tokenizer, text::Tokenizer::load(options_.model));
-        LR_TRY_ASSIGN(const std::string text, read_text_file(options_.file));
-        LR_TRY_ASSIGN(ids_, tokenizer.encode(text, {.allow_special = options_.special}));
+        const std::string& file = options_.input.file;
+        LR_TRY_ASSIGN(const std::string text,
+                      read_text_input({.file = file == "-" ? "" : file}, "text"));
+        const auto encoded = tokenizer.encode(text, {.allow_special = options_.special});
+        if (!encoded)
+            return fail(encoded.error().code(), "{}: {}", file, encoded.error().message());
+        ids_ = *encoded;
         if (ids_.size() < 2)
             return fail(Code::kInvalidArgument,
-                        "{}: expected at least two tokens, got {}; nothing can be scored",
-                        options_.file, ids_.size());
+                        "{}: expected at least two tokens, got {}; nothing can be scored", file,
+                        ids_.size());
         engine::EngineOptions engine_options = options_.engine.options();
         engine_options.context = std::min<std::int64_t>(options_.window, std::ssize(ids_));
         LR_TRY_ASSIGN(engine_, engine::Engine::load(opened_, engine_options));
-        return score(text.size());
+        return score(tokenizer);
     }
 
   private:
-    Status score(std::size_t bytes) {
+    Status score(const text::Tokenizer& tokenizer) {
         const double start = monotonic_seconds();
         {
             Progress progress("scoring", std::ssize(ids_), "tokens");
@@ -63,12 +69,21 @@ class Perplexity {
         fmt::print("perplexity  {:.6f}\n", std::exp(mean));
         fmt::print("nll         {:.9f} a token, {} tokens scored of {}, windows of {}\n", mean,
                    scored_, ids_.size(), options_.window);
-        fmt::print("bits        {:.6f} a byte of {}\n",
+        const std::int64_t bytes = scored_bytes(tokenizer);
+        fmt::print("bits        {:.6f} a byte of the {} scored\n",
                    sum_ / std::log(2.0) / static_cast<double>(bytes), bytes);
         log_info("{:.1f} s, {:.0f} tok/s, {}, {} threads", seconds,
                  static_cast<double>(ids_.size()) / seconds, options_.engine.precision,
                  engine_->report().threads);
         return {};
+    }
+
+    std::int64_t scored_bytes(const text::Tokenizer& tokenizer) const {
+        std::int64_t bytes = 0;
+        for (std::size_t i = 0; i < ids_.size(); ++i)
+            if (i % static_cast<std::size_t>(options_.window) != 0)
+                bytes += std::ssize(tokenizer.token_bytes(ids_[i]));
+        return bytes;
     }
 
     // A window starts from an empty state; its first token is not scored.
@@ -116,7 +131,7 @@ void add_ppl(CLI::App& app, Action& action) {
     auto options = std::make_shared<Options>();
     CLI::App* command = app.add_subcommand("ppl", "Perplexity of a text file");
     command->add_option("MODEL", options->model, "Model folder")->required();
-    command->add_option("FILE", options->file, "Text, UTF-8")->required();
+    command->add_option("FILE", options->input.file, "Text, UTF-8; -: standard input")->required();
     command
         ->add_option("--window", options->window,
                      "Tokens a window; each starts from an empty state")
@@ -124,6 +139,7 @@ void add_ppl(CLI::App& app, Action& action) {
         ->capture_default_str();
     add_engine_flags(*command, options->engine);
     command->add_flag("--special", options->special, "Read control tokens in the text");
+    command->footer("Example: liverow ppl models/tiny README.md --window 256");
     command->callback(
         [&action, options] { action = [options] { return Perplexity(*options).execute(); }; });
 }

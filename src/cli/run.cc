@@ -7,8 +7,10 @@
 #include "cli/logprob_line.h"
 #include "cli/npy.h"
 #include "cli/run_options.h"
+#include "cli/terminal.h"
 #include "core/buffer.h"
 #include "core/log.h"
+#include "cpu/isa.h"
 #include "cuda/device.h"
 #include "text/answer.h"
 
@@ -41,6 +43,8 @@ class Run {
             LR_TRY_ASSIGN(logits_,
                           NpyWriter::create(options_.logits, model_->engine->config().vocab_size));
         }
+        if (!options_.stop.empty())
+            LR_TRY(model_->need_tokenizer());
         LR_TRY_ASSIGN(stop_, text::StopStrings::compile(options_.stop));
         LR_TRY_ASSIGN(const Generated generated, generate_text());
         LR_TRY(finish(generated));
@@ -60,8 +64,12 @@ class Run {
         }
         LR_TRY(model_->need_tokenizer());
         LR_TRY_ASSIGN(const std::string text, read_text_input(options_.prompt, "prompt"));
-        LR_TRY_ASSIGN(prompt_,
-                      model_->tokenizer->encode(text, {.allow_special = options_.special}));
+        auto encoded = model_->tokenizer->encode(text, {.allow_special = options_.special});
+        if (!encoded)
+            return fail(encoded.error().code(), "{}: {}",
+                        options_.prompt.file.empty() ? "prompt" : options_.prompt.file,
+                        encoded.error().message());
+        prompt_ = std::move(*encoded);
         if (prompt_.empty())
             return fail(Code::kInvalidArgument,
                         "prompt: expected at least one token, got an empty text");
@@ -69,14 +77,16 @@ class Run {
     }
 
     Status start_engine() {
-        const auto needed = std::ssize(prompt_) + options_.tokens;
+        const std::int64_t prompt = std::ssize(prompt_);
         const std::int64_t most = model_->opened.config().max_positions;
-        const std::int64_t context = options_.model.context > 0 ? options_.model.context : needed;
-        if (needed > context || needed > most)
+        const std::int64_t context =
+            options_.model.context > 0 ? std::min(options_.model.context, most) : most;
+        if (prompt > context)
             return fail(Code::kInvalidArgument,
-                        "prompt of {} tokens + {} to generate = {}: more than the context of {}",
-                        prompt_.size(), options_.tokens, needed, std::min(context, most));
-        return model_->start(needed, options_.choices);
+                        "prompt: expected at most the context of {} tokens, got {}", context,
+                        prompt);
+        tokens_ = std::min(options_.tokens, context - prompt);
+        return model_->start(prompt + tokens_, options_.choices);
     }
 
     Result<Generated> generate_text() {
@@ -93,7 +103,7 @@ class Run {
                       .sampling = sampling_,
                       .choices = options_.choices,
                       .logprobs = {.top = static_cast<std::int32_t>(options_.sampling.logprobs)}},
-            .most_tokens = options_.tokens,
+            .most_tokens = tokens_,
             .copy_logits = logits_.has_value()};
         if (!options_.ignore_eos)
             request.end_tokens = model_->opened.generation.eos_ids;
@@ -125,7 +135,7 @@ class Run {
 
     Status add(std::size_t choice, const std::string& text) {
         texts_[choice].text += text;
-        return options_.json ? Status() : print_out(text);
+        return options_.json ? Status() : print_out(for_stdout(text));
     }
 
     Status finish(const Generated& generated) {
@@ -161,6 +171,7 @@ class Run {
     text::StopStrings stop_;
     std::optional<NpyWriter> logits_;
     std::vector<std::int32_t> prompt_;
+    std::int64_t tokens_ = 0; // --tokens, as far as the context has room
     std::vector<std::unique_ptr<text::AnswerStream>> streams_; // none without a tokenizer
     std::vector<CompletedText> texts_;
 };
@@ -177,6 +188,13 @@ Status check_options(const RunOptions& options) {
     if (options.chat && (options.has_ids || !options.logits.empty()))
         return fail(Code::kInvalidArgument,
                     "--chat: the template makes the prompt; expected neither --ids nor --logits");
+    if (options.chat && options.special)
+        return fail(Code::kInvalidArgument,
+                    "--special: the template says which control tokens a conversation has; "
+                    "expected it without --chat");
+    if (options.chat && options.sampling.logprobs >= 0 && !options.json)
+        return fail(Code::kInvalidArgument,
+                    "--logprobs: expected --json with it and --chat, where they have a place");
     const bool of_chat = !options.system.empty() || !options.messages.empty() ||
                          !options.tools.empty() || options.think != "auto" ||
                          options.merge_system || !options.model.chat_template.empty();
@@ -204,12 +222,6 @@ void add_chat_flags(CLI::App& run, RunOptions& options) {
 
 } // namespace
 
-Status print_out(std::string_view text) {
-    if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
-        return {};
-    return fail(Code::kInternal, "standard output: cannot be written: {}", std::strerror(errno));
-}
-
 void say_device() {
     const auto devices = cuda::list_devices();
     if (!devices)
@@ -228,11 +240,11 @@ void report_run(const LoadedModel& model, std::int64_t prompt_tokens, double pre
     const engine::LoadReport& load = model.engine->report();
     log_info(
         "load {:.2f} s ({} weights, {} state) | prefill {} tokens, {} tok/s | decode {} steps, "
-        "{} tok/s | CPU reference, {}, {} threads{}",
+        "{} tok/s | CPU {}, {}, {} threads{}",
         model.load_seconds(), format_bytes(load.weight_bytes), format_bytes(load.state_bytes),
         prompt_tokens, rate(prompt_tokens, prefill_seconds), decode_steps,
-        rate(decode_steps, decode_seconds), model.flags.engine.precision, load.threads,
-        load.ranks > 1 ? fmt::format(", {} ranks", load.ranks) : std::string());
+        rate(decode_steps, decode_seconds), cpu::isa_name(cpu::isa()), model.flags.engine.precision,
+        load.threads, load.ranks > 1 ? fmt::format(", {} ranks", load.ranks) : std::string());
 }
 
 void add_run(CLI::App& app, Action& action) {
@@ -244,16 +256,20 @@ void add_run(CLI::App& app, Action& action) {
     auto* ids = run->add_option("--ids", options->ids, "Prompt as token ids: 1,2,3");
     prompt->excludes(file)->excludes(ids);
     file->excludes(ids);
-    run->add_option("-n,--tokens", options->tokens, "Most tokens to generate")
+    run->add_option("-n,--tokens", options->tokens,
+                    "Most tokens to generate; fewer where the context ends")
         ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
         ->capture_default_str();
-    run->add_option("--stop", options->stop, "End before this text (may be repeated)");
+    run->add_option("--stop", options->stop, "End before this text (may be repeated)")
+        ->allow_extra_args(false);
     run->add_option("--choices", options->choices,
                     "So many answers to one prompt, with draws of their own (with --json)")
         ->check(CLI::Range(1, 128))
         ->capture_default_str();
-    add_sampling_flags(*run, options->sampling);
+    add_sampling_flags(*run, options->sampling, "0");
+    add_logprobs_flag(*run, options->sampling);
     add_chat_flags(*run, *options);
+    add_chat_template_flag(*run, options->model);
     run->add_flag("--json", options->json,
                   "Print one JSON object, as the OpenAI API has it, instead of text");
     run->add_option("--logits", options->logits,

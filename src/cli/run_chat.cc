@@ -2,6 +2,7 @@
 //
 // liverow run --chat: one answer to a conversation.
 #include "cli/answer_json.h"
+#include "cli/answer_printer.h"
 #include "cli/chat_session.h"
 #include "cli/run_options.h"
 #include "cli/terminal.h"
@@ -40,35 +41,6 @@ Result<Json> conversation(const RunOptions& options) {
     return Json(std::move(messages));
 }
 
-class Printer {
-  public:
-    Status show(const text::AnswerDelta& delta) {
-        // Dimmed where that can be seen; elsewhere the answer alone, which programs want.
-        if (!delta.reasoning.empty() && !styles_.dim.empty()) {
-            reasoning_ = true;
-            LR_TRY(print_out(fmt::format("{}{}{}", styles_.dim, delta.reasoning, styles_.off)));
-        }
-        if (!delta.content.empty()) {
-            LR_TRY(print_out((reasoning_ ? "\n\n" : "") + delta.content));
-            reasoning_ = false;
-        }
-        return {};
-    }
-
-    // Calls are shown when they are complete.
-    static Status end(const ChatAnswer& answer) {
-        LR_TRY(print_out("\n"));
-        for (const text::ToolAnswer::Call& call : answer.answer.calls)
-            LR_TRY(print_out(fmt::format("call {}({}){}\n", call.name, call.arguments,
-                                         call.complete ? "" : " [cut short]")));
-        return {};
-    }
-
-  private:
-    Styles styles_ = stdout_styles();
-    bool reasoning_ = false;
-};
-
 std::optional<bool> thinking(const std::string& think) {
     return think == "auto" ? std::nullopt : std::optional(think == "on");
 }
@@ -101,7 +73,7 @@ Status run_chat(const RunOptions& options) {
         log_info("sampling: {}", describe(request.sampling));
     }
     ChatSession session(*model, ChatSession::Reuse::kNone);
-    Printer printer;
+    AnswerPrinter printer(AnswerPrinter::Reasoning::kLeftOut);
     ChatSession::Show show;
     if (!options.json)
         show = [&](std::int32_t, const text::AnswerDelta& delta) { return printer.show(delta); };
@@ -112,7 +84,7 @@ Status run_chat(const RunOptions& options) {
                                         1) +
                          "\n"));
     else
-        LR_TRY(Printer::end(result.choices[0]));
+        LR_TRY(printer.end(result.choices[0]));
     if (!options.quiet)
         report_run(*model, result.prompt_tokens, result.prefill_seconds, result.decode_steps,
                    result.decode_seconds);

@@ -31,9 +31,6 @@ struct RunOptions {
 // The prompt is a conversation: cli/run_chat.cc.
 Status run_chat(const RunOptions& options);
 
-// Writes to stdout at once, or says why not.
-Status print_out(std::string_view text);
-
 // "load 0.02 s (...) | prefill 5 tokens, 180.0 tok/s | decode ...": the last line of a run.
 void report_run(const LoadedModel& model, std::int64_t prompt_tokens, double prefill_seconds,
                 std::int64_t decode_steps, double decode_seconds);

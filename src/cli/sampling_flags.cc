@@ -60,9 +60,11 @@ Result<engine::Sampling> SamplingFlags::sampling(const model::GenerationConfig& 
     return result;
 }
 
-void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
-    command.add_option("--temp", flags.temperature,
-                       "Temperature, 0..100; 0 takes the likeliest token [0]");
+void add_sampling_flags(CLI::App& command, SamplingFlags& flags,
+                        std::string_view default_temperature) {
+    command.add_option(
+        "--temp", flags.temperature,
+        fmt::format("Temperature, 0..100; 0 takes the likeliest token [{}]", default_temperature));
     command.add_flag("--sample", flags.sample,
                      "Draw as the model's generation_config.json recommends");
     command.add_option("--top-k", flags.top_k, "Draw among the K likeliest only; 0: all");
@@ -78,9 +80,13 @@ void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
                        "Divides positive logits of tokens seen, in the prompt too, and multiplies "
                        "negative ones; 1: off");
     command.add_option("--logit-bias", flags.bias, "Added to logits: ID=VALUE,..., each -100..100")
-        ->delimiter(',');
+        ->delimiter(',')
+        ->allow_extra_args(false);
     command.add_option("--seed", flags.seed, "Seed of the draws; the same seed repeats a run")
         ->capture_default_str();
+}
+
+void add_logprobs_flag(CLI::App& command, SamplingFlags& flags) {
     command
         .add_option("--logprobs", flags.logprobs,
                     "Print the log-probability of each token, and N likeliest ones")

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace CLI {
@@ -37,9 +38,12 @@ struct SamplingFlags {
 };
 
 // --temp, --sample, --top-k, --top-p, --min-p, --presence-penalty, --frequency-penalty,
-// --repetition-penalty, --logit-bias, --seed, --logprobs. `flags` must live until the command line
-// is parsed.
-void add_sampling_flags(CLI::App& command, SamplingFlags& flags);
+// --repetition-penalty, --logit-bias, --seed. `flags` must live until the command line is parsed;
+// `default_temperature` is what --temp's help says of its absence.
+void add_sampling_flags(CLI::App& command, SamplingFlags& flags,
+                        std::string_view default_temperature);
+// --logprobs.
+void add_logprobs_flag(CLI::App& command, SamplingFlags& flags);
 
 // "greedy", "temperature 0.8, top-k 40, top-p 0.95, seed 7": what is not off.
 std::string describe(const engine::Sampling& sampling);

@@ -6,6 +6,7 @@
 #include "cli/text_input.h"
 #include "core/clock.h"
 #include "core/log.h"
+#include "text/unicode.h"
 
 #include <CLI/CLI.hpp>
 
@@ -82,19 +83,24 @@ class Score {
         return {};
     }
 
-    // The spaces between the two belong to the continuation, and both are tokenised as one text.
+    // The white space between the two belongs to the continuation, and both are tokenised as one
+    // text. Without a context the model's end token stands in for one.
     Result<Item> read_item(std::string_view line, const std::string& where) const {
         LR_TRY_ASSIGN(const Json json,
                       parse_json(line, where, {.error_code = Code::kInvalidArgument}));
         const JsonCursor cursor(where, json, Code::kInvalidArgument);
-        LR_TRY_ASSIGN(std::string context, cursor.required_string("context"));
+        LR_TRY_ASSIGN(const std::string context, cursor.required_string("context"));
         LR_TRY_ASSIGN(const std::string continuation, cursor.required_string("continuation"));
         const std::string whole_text = context + continuation;
-        while (!context.empty() && context.back() == ' ')
-            context.pop_back();
         Item item;
         LR_TRY_ASSIGN(item.tokens, encode(whole_text, where));
-        LR_TRY_ASSIGN(const std::vector<std::int32_t> before, encode(context, where));
+        LR_TRY_ASSIGN(std::vector<std::int32_t> before,
+                      encode(std::string(text::without_trailing_space(context)), where));
+        const auto& ends = model_->opened.generation.eos_ids;
+        if (before.empty() && !ends.empty()) {
+            before = {ends.front()};
+            item.tokens.insert(item.tokens.begin(), ends.front());
+        }
         item.scored = std::ssize(item.tokens) - std::ssize(before);
         if (before.empty() || item.scored < 1)
             return fail(Code::kInvalidArgument,

@@ -2,6 +2,7 @@
 #include "cli/terminal.h"
 
 #include "core/check.h"
+#include "text/unicode.h"
 
 #include <atomic>
 #include <cerrno>
@@ -123,6 +124,12 @@ TypedLine plain_line() {
             break;
         text.back() = '\n';
     }
+    if (!std::cin && InterruptGuard::interrupted()) { // Ctrl-C ended the read, not the input
+        std::cin.clear();
+        std::clearerr(stdin);
+        InterruptGuard::clear();
+        return {LineState::kInterrupted, ""};
+    }
     return {any ? LineState::kSent : LineState::kEnded, text};
 }
 
@@ -132,7 +139,33 @@ Styles stdout_styles() {
     const char* no_color = std::getenv("NO_COLOR");
     if (isatty(STDOUT_FILENO) != 1 || dumb_terminal() || (no_color != nullptr && *no_color != '\0'))
         return {};
-    return {"\x1b[2m", "\x1b[1m", "\x1b[0m"};
+    return {"\x1b[2m", "\x1b[0m"};
+}
+
+std::string for_stdout(std::string_view rest) {
+    static const bool terminal = isatty(STDOUT_FILENO) == 1;
+    if (!terminal)
+        return std::string(rest);
+    std::string out;
+    while (!rest.empty()) {
+        const text::Utf8Step step = text::step_utf8(rest);
+        const std::string_view part = rest.substr(0, static_cast<std::size_t>(step.length));
+        const bool whole = step.kind == text::Utf8Step::Kind::kCharacter;
+        const bool control = whole && (step.code_point < 0x20 || step.code_point == 0x7F ||
+                                       (step.code_point >= 0x80 && step.code_point < 0xA0));
+        if (control && part != "\n" && part != "\t")
+            out += fmt::format("\\x{:02X}", static_cast<unsigned>(step.code_point));
+        else
+            out += part;
+        rest.remove_prefix(part.size());
+    }
+    return out;
+}
+
+Status print_out(std::string_view text) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
+        return {};
+    return fail(Code::kInternal, "standard output: cannot be written: {}", std::strerror(errno));
 }
 
 InterruptGuard::InterruptGuard() {

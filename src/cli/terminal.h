@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cli/line_buffer.h"
+#include "core/status.h"
 
 #include <string>
 #include <string_view>
@@ -14,9 +15,17 @@ namespace lr::cli {
 // Escape sequences for text on stdout: empty unless stdout is a terminal that is not "dumb" and
 // NO_COLOR is unset or empty.
 struct Styles {
-    std::string_view dim, bold, off;
+    std::string_view dim, off;
 };
 Styles stdout_styles();
+
+// Text of a model as it may be written to stdout: where that is a terminal, control characters
+// other than "\n" and "\t" become escapes (\x1B), so that no answer moves the cursor or sets the
+// title.
+std::string for_stdout(std::string_view text);
+
+// Writes to stdout at once, or says why not.
+Status print_out(std::string_view text);
 
 // While it lives, Ctrl-C (SIGINT) sets a flag and ends nothing. One at a time.
 class InterruptGuard {

@@ -2,6 +2,7 @@
 //
 // liverow tokenize: text to token ids and back.
 #include "cli/commands.h"
+#include "cli/logprob_line.h"
 #include "cli/text_input.h"
 #include "core/json.h"
 #include "core/log.h"
@@ -29,25 +30,6 @@ struct Options {
     bool has_decode = false;
 };
 
-// A token's bytes for a terminal: a quoted string in which bytes of broken characters are \xNN and
-// control characters are escapes.
-std::string shown(std::string_view bytes) {
-    std::string out = "\"";
-    while (!bytes.empty()) {
-        const text::Utf8Step step = text::step_utf8(bytes);
-        const auto length = static_cast<std::size_t>(step.length);
-        if (step.kind != text::Utf8Step::Kind::kCharacter)
-            for (char c : bytes.substr(0, length))
-                out += fmt::format("\\x{:02X}", static_cast<unsigned char>(c));
-        else if (step.code_point >= 0x7F && step.code_point < 0xA0)
-            out += fmt::format("\\u{:04x}", static_cast<unsigned>(step.code_point));
-        else
-            append_json_escaped(out, bytes.substr(0, length));
-        bytes.remove_prefix(length);
-    }
-    return out + '"';
-}
-
 class Kinds {
   public:
     explicit Kinds(const Tokenizer& tokenizer)
@@ -71,7 +53,7 @@ void print_table(const Tokenizer& tokenizer, const Ids& ids, std::size_t bytes) 
     fmt::print("{:>6}  {:>7}  {:<7}  {}\n", "place", "id", "kind", "text");
     for (std::size_t i = 0; i < ids.size(); ++i)
         fmt::print("{:>6}  {:>7}  {:<7}  {}\n", i, ids[i], kind_of(ids[i]),
-                   shown(tokenizer.token_bytes(ids[i])));
+                   quoted(tokenizer.token_bytes(ids[i])));
     fmt::print("{} tokens, {} bytes", ids.size(), bytes);
     if (!ids.empty())
         fmt::print(", {:.2f} bytes a token",

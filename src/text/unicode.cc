@@ -206,6 +206,17 @@ bool is_white_space(char32_t c) {
            c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
+std::string_view without_trailing_space(std::string_view text) {
+    std::size_t end = 0; // of the last character that is none
+    for (std::size_t at = 0; at < text.size();) {
+        const Utf8Step step = step_utf8(text.substr(at));
+        at += static_cast<std::size_t>(step.length);
+        if (step.kind != Utf8Step::Kind::kCharacter || !is_white_space(step.code_point))
+            end = at;
+    }
+    return text.substr(0, end);
+}
+
 bool is_word(char32_t code_point) {
     return (class_bits(code_point) & 4) != 0;
 }

@@ -42,6 +42,8 @@ std::string replace_invalid_utf8(std::string_view bytes);
 
 enum class CharClass : std::uint8_t { kOther, kLetter, kMark, kNumber }; // \p{L}, \p{M}, \p{N}
 CharClass char_class(char32_t code_point);
+// The text up to its trailing white space.
+std::string_view without_trailing_space(std::string_view text);
 bool is_white_space(char32_t code_point); // \s: the Unicode property White_Space, 25 characters
 bool is_word(char32_t code_point);        // \w: letters, marks, digits, connectors, joiners
 

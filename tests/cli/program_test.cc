@@ -199,8 +199,8 @@ TEST(Program, RefusesBadFlags) {
                    {"docs: expected a regular file, got a folder"});
     expect_refused(run({"run", "models/tiny", "-p", "", "-q"}), 2, {"at least one token"});
     expect_refused(run({"run", "models/tiny", "-p", "\xff", "-q"}), 2, {"UTF-8"});
-    expect_refused(run({"run", "models/tiny", "-p", "x", "-n", "9999999", "-q"}), 2,
-                   {"more than the context of"});
+    expect_refused(run({"run", "models/tiny", "-p", "one two three four", "--context", "2", "-q"}),
+                   2, {"prompt: expected at most the context of 2 tokens, got"});
     expect_refused(run({"run", "models/tiny", "-p", "x", "--logits", "/no/such/place.npy", "-q"}),
                    2, {"/no/such/place.npy: cannot be opened for writing"});
     expect_refused(run({"run", "models/tiny", "-f", "no-such-file", "-q"}), 1,
