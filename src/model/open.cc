@@ -44,6 +44,11 @@ Result<OpenModel> open_model(const std::string& folder) {
     LR_TRY_ASSIGN(const Config config, parse_config(root, config_path));
     LR_TRY_ASSIGN(auto declared, read_declared(folder, config_path, root));
     LR_TRY_ASSIGN(GenerationConfig generation, load_generation_config(folder));
+    for (std::int32_t id : generation.eos_ids)
+        if (id >= config.vocab_size)
+            return fail(Code::kInvalidFile,
+                        "{}: eos_token_id: expected ids below the vocabulary of {}, got {}", folder,
+                        config.vocab_size, id);
     LR_TRY_ASSIGN(checkpoint::Checkpoint opened, checkpoint::Checkpoint::open(folder));
     auto owned = std::make_unique<checkpoint::Checkpoint>(std::move(opened));
     Result<ResolvedModel> resolved = resolve(config, *owned);

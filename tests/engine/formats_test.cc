@@ -130,8 +130,8 @@ std::vector<float> run(const std::string& folder, EngineOptions options) {
     return logits;
 }
 
-// Where channel scales and factors are powers of two, multiplying by them after the dot product or
-// before it is the same; block scales are inside either way. So not a bit may differ.
+// Where scales and factors are powers of two, multiplying weights, activations or sums by them is
+// the same. So not a bit may differ.
 TEST_P(Formats, AWholeModelRunsAsItsF32Weights) {
     Recipe recipe = GetParam();
     recipe.powers_of_two = true;

@@ -59,7 +59,7 @@ struct Recipe {
     std::function<Flavor(const model::Entry& entry, const std::string& module)> flavor;
     bool fused_experts = false;     // X [E, N, K] with X_weight_scale, ...
     bool halves = false;            // fused: a factor each for gate and up
-    bool powers_of_two = false;     // channel scales and factors: products with them are exact
+    bool powers_of_two = false;     // scales and factors: products with them are exact
     std::string config = {};        // quantization_config
     std::string modelopt_file = {}; // hf_quant_config.json
 };
@@ -207,6 +207,8 @@ class QuantisedTensors {
         numerics::quantize_fp8_block(
             w, shape[1], inverse ? numerics::ScaleStorage::kBF16 : numerics::ScaleStorage::kF32, q,
             s);
+        for (float& scale : s)
+            scale = rounded(scale);
         stored[x + "weight"] = raw(DType::kE4M3, shape, q);
         stored[x + (inverse ? "weight_scale_inv" : "weight_scale")] =
             inverse ? raw_bf16(blocks, s) : raw_f32(blocks, s);
