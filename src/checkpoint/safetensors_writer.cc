@@ -1,76 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/safetensors_writer.h"
 
+#include "checkpoint/atomic_file.h"
 #include "checkpoint/file_dtype.h"
 #include "core/json.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fcntl.h>
+#include <array>
 #include <filesystem>
-#include <unistd.h>
 
 namespace lr::checkpoint {
 namespace {
-
-Failure system_failure(const std::string& path, std::string_view what) {
-    return fail(Code::kInternal, "{}: cannot {}: {}", path, what, std::strerror(errno));
-}
-
-// A file that appears under its name only when it is complete.
-class AtomicFile {
-  public:
-    static Result<AtomicFile> create(const std::string& path) {
-        const std::string partial = path + ".partial";
-        const int fd = ::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-        if (fd < 0)
-            return system_failure(path, "create the file");
-        return AtomicFile(path, fd);
-    }
-    AtomicFile(AtomicFile&& other) noexcept
-        : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
-    AtomicFile& operator=(AtomicFile&&) = delete;
-    ~AtomicFile() {
-        if (fd_ < 0)
-            return;
-        ::close(fd_);
-        ::unlink(partial().c_str());
-    }
-
-    Status write(const void* data, std::size_t size) {
-        const char* next = static_cast<const char*>(data);
-        while (size > 0) {
-            const ssize_t written = ::write(fd_, next, size);
-            if (written < 0 && errno == EINTR)
-                continue;
-            if (written < 0)
-                return system_failure(path_, "write to the file");
-            next += written;
-            size -= static_cast<std::size_t>(written);
-        }
-        return {};
-    }
-
-    Status finish(bool sync) {
-        if (sync && ::fsync(fd_) != 0)
-            return system_failure(path_, "flush the file to the disk");
-        if (::close(std::exchange(fd_, -1)) != 0 ||
-            ::rename(partial().c_str(), path_.c_str()) != 0) {
-            const Failure failure = system_failure(path_, "complete the file");
-            ::unlink(partial().c_str());
-            return Status(failure.value());
-        }
-        return {};
-    }
-
-  private:
-    AtomicFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
-    std::string partial() const { return path_ + ".partial"; }
-
-    std::string path_;
-    int fd_;
-};
 
 Status check_names(const std::string& path, const std::vector<TensorSpec>& specs) {
     std::vector<std::string_view> names;
@@ -176,27 +116,58 @@ Status SafetensorsWriter::finish(bool sync) {
     return output_->file.finish(sync);
 }
 
+std::vector<ShardPlan> plan_shards(std::vector<std::vector<TensorSpec>> groups,
+                                   std::int64_t max_shard_bytes) {
+    std::vector<ShardPlan> shards(1);
+    std::int64_t shard_bytes = 0;
+    for (std::vector<TensorSpec>& group : groups) {
+        std::int64_t bytes = 0;
+        for (const TensorSpec& spec : group)
+            bytes += spec.bytes();
+        if (!shards.back().specs.empty() && shard_bytes + bytes > max_shard_bytes) {
+            shards.emplace_back();
+            shard_bytes = 0;
+        }
+        shard_bytes += bytes;
+        std::move(group.begin(), group.end(), std::back_inserter(shards.back().specs));
+    }
+    const std::size_t count = shards.size();
+    for (std::size_t s = 0; s < count; ++s)
+        shards[s].name = count == 1 ? "model.safetensors"
+                                    : fmt::format("model-{:05}-of-{:05}.safetensors", s + 1, count);
+    return shards;
+}
+
+Status write_index(const std::string& folder, const std::vector<ShardPlan>& shards, bool sync) {
+    if (shards.size() == 1)
+        return {};
+    std::int64_t total = 0;
+    std::vector<JsonMember> map;
+    for (const ShardPlan& shard : shards) {
+        for (const TensorSpec& spec : shard.specs) {
+            total += spec.bytes();
+            map.push_back({spec.name, Json(shard.name)});
+        }
+    }
+    std::sort(map.begin(), map.end(),
+              [](const JsonMember& a, const JsonMember& b) { return a.key < b.key; });
+    const Json index = Json::object({{"metadata", Json::object({{"total_size", Json(total)}})},
+                                     {"weight_map", Json::object(std::move(map))}});
+    return write_file((std::filesystem::path(folder) / "model.safetensors.index.json").string(),
+                      to_json_string(index, 2) + "\n", sync);
+}
+
 Result<ShardedWriter> ShardedWriter::create(const std::string& folder,
                                             std::vector<TensorSpec> specs, Options options) {
     LR_TRY(check_names(folder, specs));
     ShardedWriter writer;
     writer.folder_ = folder;
-    writer.shards_.emplace_back();
-    std::int64_t shard_bytes = 0;
-    for (TensorSpec& spec : specs) {
-        const std::int64_t bytes = spec.bytes();
-        if (!writer.shards_.back().empty() && shard_bytes + bytes > options.max_shard_bytes) {
-            writer.shards_.emplace_back();
-            shard_bytes = 0;
-        }
-        shard_bytes += bytes;
-        writer.shards_.back().push_back(std::move(spec));
-    }
-    const std::size_t count = writer.shards_.size();
-    for (std::size_t s = 0; s < count; ++s)
-        writer.shard_names_.push_back(
-            count == 1 ? "model.safetensors"
-                       : fmt::format("model-{:05}-of-{:05}.safetensors", s + 1, count));
+    std::vector<std::vector<TensorSpec>> groups;
+    for (TensorSpec& spec : specs)
+        groups.push_back({std::move(spec)});
+    writer.shards_ = plan_shards(std::move(groups), options.max_shard_bytes);
+    for (const ShardPlan& shard : writer.shards_)
+        writer.shard_names_.push_back(shard.name);
     writer.options_ = std::move(options);
     LR_TRY(writer.open_shard(0));
     return writer;
@@ -205,11 +176,11 @@ Result<ShardedWriter> ShardedWriter::create(const std::string& folder,
 Status ShardedWriter::open_shard(std::size_t shard) {
     const std::string path = (std::filesystem::path(folder_) / shard_names_[shard]).string();
     LR_TRY_ASSIGN(SafetensorsWriter writer,
-                  SafetensorsWriter::create(path, shards_[shard], options_.metadata));
+                  SafetensorsWriter::create(path, shards_[shard].specs, options_.metadata));
     writer_.emplace(std::move(writer));
     shard_ = shard;
     remaining_ = 0;
-    for (const TensorSpec& spec : shards_[shard])
+    for (const TensorSpec& spec : shards_[shard].specs)
         remaining_ += spec.bytes();
     return {};
 }
@@ -233,26 +204,7 @@ Status ShardedWriter::finish() {
         LR_TRY(open_shard(shard_ + 1));
         LR_TRY(writer_->finish(options_.sync));
     }
-    if (shards_.size() == 1)
-        return {};
-    std::int64_t total = 0;
-    std::vector<JsonMember> map;
-    for (std::size_t s = 0; s < shards_.size(); ++s) {
-        for (const TensorSpec& spec : shards_[s]) {
-            total += spec.bytes();
-            map.push_back({spec.name, Json(shard_names_[s])});
-        }
-    }
-    std::sort(map.begin(), map.end(),
-              [](const JsonMember& a, const JsonMember& b) { return a.key < b.key; });
-    const Json index = Json::object({{"metadata", Json::object({{"total_size", Json(total)}})},
-                                     {"weight_map", Json::object(std::move(map))}});
-    const std::string text = to_json_string(index, 2) + "\n";
-    LR_TRY_ASSIGN(AtomicFile file,
-                  AtomicFile::create(
-                      (std::filesystem::path(folder_) / "model.safetensors.index.json").string()));
-    LR_TRY(file.write(text.data(), text.size()));
-    return file.finish(options_.sync);
+    return write_index(folder_, shards_, options_.sync);
 }
 
 } // namespace lr::checkpoint

@@ -3,10 +3,10 @@
 // checkpoint/safetensors_writer.h: writes safetensors files as a stream. Tensors are declared first
 // (the header needs their sizes); their bytes follow in the declared order, in chunks of any size.
 //
-// A file grows under the name "<path>.partial" and takes its own name in finish(); a writer that is
-// destroyed before removes what it wrote. The header is padded so that the data buffer starts at a
-// multiple of 8. Writing bytes of another tensor than the next one, too many of them, or finishing
-// early, is a caller's mistake (checked). Errors of the system are kInternal with the path.
+// A file appears under its name in finish() (checkpoint/atomic_file.h). The header is padded so
+// that the data buffer starts at a multiple of 8. Writing bytes of another tensor than the next
+// one, too many of them, or finishing early, is a caller's mistake (checked). Errors of the system
+// are kInternal with the path.
 #pragma once
 
 #include "core/dtype.h"
@@ -59,6 +59,18 @@ class SafetensorsWriter {
     std::unique_ptr<Output> output_;
 };
 
+// One file of a checkpoint.
+struct ShardPlan {
+    std::string name; // "model-00001-of-00002.safetensors"
+    std::vector<TensorSpec> specs;
+};
+// Groups of tensors in files, in order: a group stays together, and a file holds at most
+// `max_shard_bytes` unless one group is larger. A single file is "model.safetensors".
+std::vector<ShardPlan> plan_shards(std::vector<std::vector<TensorSpec>> groups,
+                                   std::int64_t max_shard_bytes);
+// Writes model.safetensors.index.json; nothing for a single file, which needs none.
+Status write_index(const std::string& folder, const std::vector<ShardPlan>& shards, bool sync);
+
 // A folder: model.safetensors, or model-00001-of-0000N.safetensors and model.safetensors.index.json
 // when the tensors take more than `max_shard_bytes` (a larger tensor gets a shard of its own). The
 // index is written last.
@@ -85,7 +97,7 @@ class ShardedWriter {
 
     std::string folder_;
     Options options_;
-    std::vector<std::vector<TensorSpec>> shards_;
+    std::vector<ShardPlan> shards_;
     std::vector<std::string> shard_names_;
     std::size_t shard_ = 0;      // the one being written
     std::int64_t remaining_ = 0; // bytes it still lacks

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/synth.h"
 
+#include "checkpoint/atomic_file.h"
 #include "core/check.h"
 #include "core/log.h"
 #include "model/synth_files.h"
@@ -177,18 +178,6 @@ Status prepare_folder(const std::string& folder, bool overwrite) {
     return {};
 }
 
-Status check_space(const std::string& folder, std::int64_t bytes) {
-    std::error_code error;
-    const fs::space_info space = fs::space(folder, error);
-    if (error || space.available >= static_cast<std::uintmax_t>(bytes))
-        return {};
-    return fail(Code::kResourceExhausted,
-                "{}: the checkpoint needs {:.1f} GB, and the disk has {:.1f} GB free; take fewer "
-                "layers or another disk",
-                folder, static_cast<double>(bytes) * 1e-9,
-                static_cast<double>(space.available) * 1e-9);
-}
-
 Status write_json(const fs::path& path, const Json& value, int indent = 2) {
     std::ofstream file(path, std::ios::binary | std::ios::trunc);
     file << to_json_string(value, indent) << '\n';
@@ -208,7 +197,7 @@ Status write_weights(const std::string& folder, const std::vector<SynthTensor>& 
     }
     report.tensors = static_cast<std::int64_t>(specs.size());
     report.bytes = synth_bytes(plan);
-    LR_TRY(check_space(folder, report.bytes));
+    LR_TRY(checkpoint::check_space(folder, report.bytes, "take fewer layers or another disk"));
     checkpoint::ShardedWriter::Options writer_options;
     writer_options.max_shard_bytes = options.max_shard_bytes;
     writer_options.metadata = {{"format", "pt"}, {"seed", std::to_string(options.seed)}};

@@ -44,16 +44,42 @@ void encode_nvfp4_block(std::span<const float> x, float d, std::uint8_t* codes) 
         codes[j / 2] = pack_e2m1(encode_e2m1(x[j] / d), encode_e2m1(x[j + 1] / d));
 }
 
-// What a form decides per block: the E4M3 scale, and the f32 divisor of its elements. A divisor of
-// 0 means that all codes are 0.
-struct BlockScale {
-    std::uint8_t sf;
-    float divisor;
-};
+// Sum of (value_j - x_j)^2 over a block whose elements are divided by `divisor`.
+double block_error(std::span<const float> x, float divisor, float sf, float d) {
+    double sum = 0;
+    for (float value : x) {
+        const float decoded = (decode_e2m1(encode_e2m1(value / divisor)) * sf) * d;
+        const double off = static_cast<double>(decoded) - static_cast<double>(value);
+        sum += off * off;
+    }
+    return sum;
+}
 
-template <typename ScaleOf> void quantize_nvfp4(std::span<const float> x,
-                                                std::span<std::uint8_t> codes,
-                                                std::span<std::uint8_t> sf, ScaleOf scale_of) {
+// A form: sf_of(amax) is the E4M3 code of a block's scale, divisor_of(sf) the f32 divisor of its
+// elements. A divisor of 0 means that all codes are 0.
+template <typename DivisorOf> std::uint8_t search_sf(std::span<const float> x, std::uint8_t start,
+                                                     DecodeScale d, DivisorOf divisor_of) {
+    constexpr int kLeast = 1, kMost = 0x7E; // 2^-9 and 448
+    const auto error_of = [&](int code) {
+        const auto sf = static_cast<std::uint8_t>(code);
+        return block_error(x, divisor_of(sf), decode_e4m3(sf), d.value);
+    };
+    int best = start;
+    double least = error_of(best);
+    for (int code = std::max(kLeast, start - kSearchBelow);
+         code <= std::min(kMost, start + kSearchAbove); ++code) {
+        const double error = error_of(code);
+        if (error < least) {
+            least = error;
+            best = code;
+        }
+    }
+    return static_cast<std::uint8_t>(best);
+}
+
+template <typename SfOf, typename DivisorOf>
+void quantize_nvfp4(std::span<const float> x, std::span<std::uint8_t> codes,
+                    std::span<std::uint8_t> sf, SfOf sf_of, DivisorOf divisor_of) {
     LR_CHECK_EQ(length(x) % kNvfp4Block, 0);
     LR_CHECK_EQ(codes.size() * 2, x.size());
     LR_CHECK_EQ(length(sf) * kNvfp4Block, length(x));
@@ -66,13 +92,27 @@ template <typename ScaleOf> void quantize_nvfp4(std::span<const float> x,
             std::fill_n(out, kNvfp4Block / 2, std::uint8_t{0x77});
             continue;
         }
-        const BlockScale scale = scale_of(amax);
-        sf[b] = scale.sf;
-        if (amax == 0.0f || scale.divisor == 0.0f)
+        sf[b] = sf_of(block, amax);
+        const float divisor = divisor_of(sf[b]);
+        if (amax == 0.0f || divisor == 0.0f)
             std::fill_n(out, kNvfp4Block / 2, std::uint8_t{0});
         else
-            encode_nvfp4_block(block, scale.divisor, out);
+            encode_nvfp4_block(block, divisor, out);
     }
+}
+
+template <typename SfOf, typename DivisorOf>
+void quantize_nvfp4_weight(std::span<const float> w, std::span<std::uint8_t> codes,
+                           std::span<std::uint8_t> sf, DecodeScale d, BlockScales scales,
+                           SfOf sf_of, DivisorOf divisor_of) {
+    quantize_nvfp4(
+        w, codes, sf,
+        [&](std::span<const float> block, float amax) {
+            const std::uint8_t code = sf_of(amax);
+            const bool search = scales == BlockScales::kMse && amax != 0.0f;
+            return search ? search_sf(block, code, d, divisor_of) : code;
+        },
+        divisor_of);
 }
 
 } // namespace
@@ -170,29 +210,36 @@ void quantize_fp8_block(std::span<const float> w, std::int64_t cols, ScaleStorag
 
 void quantize_nvfp4_activation(std::span<const float> x, EncodeScale g,
                                std::span<std::uint8_t> codes, std::span<std::uint8_t> sf) {
-    quantize_nvfp4(x, codes, sf, [g](float amax) {
-        const std::uint8_t code = encode_e4m3(g.value * (amax / kE2M1Max));
-        return BlockScale{code, decode_e4m3(code) / g.value};
-    });
+    quantize_nvfp4(
+        x, codes, sf,
+        [g](std::span<const float>, float amax) {
+            return encode_e4m3(g.value * (amax / kE2M1Max));
+        },
+        [g](std::uint8_t code) { return decode_e4m3(code) / g.value; });
 }
 
 void quantize_nvfp4_weight_modelopt(std::span<const float> w, DecodeScale d,
-                                    std::span<std::uint8_t> codes, std::span<std::uint8_t> sf) {
-    quantize_nvfp4(w, codes, sf, [d](float amax) {
-        const float wanted = amax == 0.0f ? 1.0f : (amax / kE2M1Max) / d.value;
-        const std::uint8_t code = encode_e4m3(std::max(wanted, kE4M3MinSubnormal));
-        return BlockScale{code, decode_e4m3(code) * d.value};
-    });
+                                    std::span<std::uint8_t> codes, std::span<std::uint8_t> sf,
+                                    BlockScales scales) {
+    quantize_nvfp4_weight(
+        w, codes, sf, d, scales,
+        [d](float amax) {
+            const float wanted = amax == 0.0f ? 1.0f : (amax / kE2M1Max) / d.value;
+            return encode_e4m3(std::max(wanted, kE4M3MinSubnormal));
+        },
+        [d](std::uint8_t code) { return decode_e4m3(code) * d.value; });
 }
 
 void quantize_nvfp4_weight_compressed(std::span<const float> w, EncodeScale g,
-                                      std::span<std::uint8_t> codes, std::span<std::uint8_t> sf) {
-    quantize_nvfp4(w, codes, sf, [g](float amax) {
-        std::uint8_t code = encode_e4m3(g.value * (amax / kE2M1Max));
-        if (decode_e4m3(code) == 0.0f)
-            code = encode_e4m3(0.125f);
-        return BlockScale{code, decode_e4m3(code) / g.value};
-    });
+                                      std::span<std::uint8_t> codes, std::span<std::uint8_t> sf,
+                                      BlockScales scales) {
+    quantize_nvfp4_weight(
+        w, codes, sf, DecodeScale(g), scales,
+        [g](float amax) {
+            const std::uint8_t code = encode_e4m3(g.value * (amax / kE2M1Max));
+            return decode_e4m3(code) == 0.0f ? encode_e4m3(0.125f) : code;
+        },
+        [g](std::uint8_t code) { return decode_e4m3(code) / g.value; });
 }
 
 void dequantize_nvfp4(std::span<const std::uint8_t> codes, std::span<const std::uint8_t> sf,

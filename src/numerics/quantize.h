@@ -26,9 +26,14 @@
 //            codes:  q_j = e2m1(x_j / d), d = sf / G (activation, compressed) or sf * D (ModelOpt)
 //            value = (q_j * sf) * D;  q_j * sf is exact in f32 and in bf16
 //          G is the encode multiplier, D = 1/G the decode multiplier; the types keep them apart.
-//          An activation block whose sf rounds to 0 stores codes 0. A block with a NaN or an
-//          infinity stores sf = NaN and codes 7, and every dequantised value is NaN.
-//          G and D are positive, finite and normal; a checkpoint's factors are checked at load.
+//          A weight's sf may instead be searched (BlockScales::kMse): of the codes from
+//          kSearchBelow under the one above to kSearchAbove over it (within 2^-9 .. 448), the one
+//          whose block has the smallest sum over j of (value_j - x_j)^2, summed in f64 in ascending
+//          j; of equals the one above, then the smallest. kSearchAbove reaches the factor 6/4,
+//          where the largest element becomes code 4 instead of 6. An activation block whose sf
+//          rounds to 0 stores codes 0. A block with a NaN or an infinity stores sf = NaN and codes
+//          7, and every dequantised value is NaN. G and D are positive, finite and normal; a
+//          checkpoint's factors are checked at load.
 #pragma once
 
 #include "numerics/e2m1.h"
@@ -104,10 +109,14 @@ void quantize_fp8_block(std::span<const float> w, std::int64_t cols, ScaleStorag
 // even k; sf [K/16] E4M3.
 void quantize_nvfp4_activation(std::span<const float> x, EncodeScale g,
                                std::span<std::uint8_t> codes, std::span<std::uint8_t> sf);
+enum class BlockScales : std::uint8_t { kAmax, kMse };
+inline constexpr int kSearchBelow = 4, kSearchAbove = 6; // codes that the search looks at
 void quantize_nvfp4_weight_modelopt(std::span<const float> w, DecodeScale d,
-                                    std::span<std::uint8_t> codes, std::span<std::uint8_t> sf);
+                                    std::span<std::uint8_t> codes, std::span<std::uint8_t> sf,
+                                    BlockScales scales = BlockScales::kAmax);
 void quantize_nvfp4_weight_compressed(std::span<const float> w, EncodeScale g,
-                                      std::span<std::uint8_t> codes, std::span<std::uint8_t> sf);
+                                      std::span<std::uint8_t> codes, std::span<std::uint8_t> sf,
+                                      BlockScales scales = BlockScales::kAmax);
 void dequantize_nvfp4(std::span<const std::uint8_t> codes, std::span<const std::uint8_t> sf,
                       DecodeScale d, std::span<float> x);
 

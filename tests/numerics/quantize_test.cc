@@ -255,6 +255,57 @@ TEST(QuantizeNvfp4, BothWeightFormsAgreeWhereTheFactorIsAPowerOfTwo) {
     }
 }
 
+double squared_error(const Floats& x, const Floats& back, std::size_t block) {
+    double sum = 0;
+    for (std::size_t j = block * 16; j < block * 16 + 16; ++j) {
+        const double off = static_cast<double>(back[j]) - static_cast<double>(x[j]);
+        sum += off * off;
+    }
+    return sum;
+}
+
+// With every code of the window forced by a tensor factor and oracle codes: none is nearer.
+TEST(QuantizeNvfp4, TheSearchFindsTheNearestOfTheCodesItLooksAt) {
+    Floats w = random_row(16 * 40, 0.02, 77);
+    w[3] = 0.4f; // a block that one element rules
+    const DecodeScale d = nvfp4_decode_scale(absolute_max(w));
+    Codes plain(w.size() / 2), plain_sf(w.size() / 16), codes = plain, sf = plain_sf;
+    quantize_nvfp4_weight_modelopt(w, d, plain, plain_sf);
+    quantize_nvfp4_weight_modelopt(w, d, codes, sf, BlockScales::kMse);
+    Floats back(w.size());
+    dequantize_nvfp4(codes, sf, d, back);
+    int changed = 0;
+    for (std::size_t block = 0; block < sf.size(); ++block) {
+        const double found = squared_error(w, back, block);
+        changed += sf[block] != plain_sf[block];
+        const int start = plain_sf[block];
+        for (int code = std::max(1, start - 4); code <= std::min(0x7E, start + 6); ++code) {
+            const float step = decode_e4m3(static_cast<std::uint8_t>(code)) * d.value;
+            Floats other(w.size());
+            for (std::size_t j = block * 16; j < block * 16 + 16; ++j)
+                other[j] = (decode_e2m1(static_cast<std::uint8_t>(oracle_e2m1(w[j] / step))) *
+                            decode_e4m3(static_cast<std::uint8_t>(code))) *
+                           d.value;
+            EXPECT_LE(found, squared_error(w, other, block)) << block << ' ' << code;
+        }
+    }
+    EXPECT_GT(changed, 10) << "in a normal row many blocks have a better scale than amax / 6";
+}
+
+TEST(QuantizeNvfp4, BothWeightFormsSearchAlikeWhereTheFactorIsAPowerOfTwo) {
+    Floats w = random_row(16 * 32, 0.02, 31);
+    std::fill_n(w.begin() + 32, 16, 0.0f); // a block without a choice
+    const DecodeScale d(0x1p-15f);
+    Codes a(w.size() / 2), b(w.size() / 2), sf_a(w.size() / 16), sf_b(w.size() / 16);
+    quantize_nvfp4_weight_modelopt(w, d, a, sf_a, BlockScales::kMse);
+    quantize_nvfp4_weight_compressed(w, EncodeScale(d), b, sf_b, BlockScales::kMse);
+    EXPECT_EQ(a, b);
+    EXPECT_EQ(sf_a[2], 0x38) << "1.0 as without a search";
+    EXPECT_EQ(sf_b[2], 0x20) << "0.125 as without a search";
+    sf_b[2] = sf_a[2];
+    EXPECT_EQ(sf_a, sf_b);
+}
+
 TEST(QuantizeNvfp4, AllZeroWeightsQuantiseAndStayZero) {
     const Floats w(32, 0.0f);
     Codes codes(16, 0xFF), sf(2);
