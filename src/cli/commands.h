@@ -22,6 +22,7 @@ void add_inspect(CLI::App& app, Action& action);
 void add_tokenize(CLI::App& app, Action& action);
 void add_ppl(CLI::App& app, Action& action);
 void add_score(CLI::App& app, Action& action);
+void add_quantize(CLI::App& app, Action& action);
 void add_synth(CLI::App& app, Action& action);
 void add_devices(CLI::App& app, Action& action);
 

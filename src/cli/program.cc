@@ -54,6 +54,7 @@ int run_program(int argc, const char* const* argv) {
     add_tokenize(app, action);
     add_ppl(app, action);
     add_score(app, action);
+    add_quantize(app, action);
     add_synth(app, action);
     add_devices(app, action);
     try {

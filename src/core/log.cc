@@ -87,6 +87,12 @@ std::string amount(std::int64_t done, std::int64_t total, const std::string& uni
                        static_cast<double>(total) * scale, digits, shown_unit, done * 100 / total);
 }
 
+// "1.2 GiB", or "310 tokens".
+std::string rate(std::int64_t done, double elapsed, const std::string& unit) {
+    const auto each_second = static_cast<std::int64_t>(static_cast<double>(done) / elapsed);
+    return amount(each_second, 0, unit);
+}
+
 } // namespace
 
 void configure_log(const LogOptions& options) {
@@ -134,8 +140,14 @@ void Progress::advance(std::int64_t count) {
 }
 
 std::string Progress::line(std::int64_t done, double elapsed, bool finished) const {
-    return fmt::format("{}: {}, {:.1f} s{}", name_, amount(done, total_, unit_), elapsed,
-                       finished ? ", done" : "");
+    std::string text = fmt::format("{}: {}, {:.1f} s", name_, amount(done, total_, unit_), elapsed);
+    if (finished)
+        return text + ", done";
+    if (done > 0 && done < total_)
+        text +=
+            fmt::format(", {}/s, {:.0f} s left", rate(done, elapsed, unit_),
+                        static_cast<double>(total_ - done) * elapsed / static_cast<double>(done));
+    return text;
 }
 
 } // namespace lr

@@ -2,6 +2,7 @@
 #include "model/synth_files.h"
 
 #include "core/check.h"
+#include "model/quantize_config.h"
 
 #include <array>
 #include <string_view>
@@ -74,46 +75,20 @@ std::vector<JsonMember> added_token_members(const AddedToken& token) {
             {"normalized", Json(false)},      {"special", Json(token.special)}};
 }
 
-// The modules that stay BF16, MTP as a whole.
-Json modules_to_not_convert(const Model& model) {
-    JsonArray modules;
-    bool mtp = false;
-    for (const Entry& entry : model.entries()) {
-        if (entry.mtp || entry.format != WeightFormat::kPlain || entry.shape.rank() < 2) {
-            mtp = mtp || entry.mtp;
-            continue;
-        }
-        for (const SourceTensor& source : entry.sources) {
-            std::string name = source.name.substr(0, source.name.rfind(".weight"));
-            modules.emplace_back(entry.kind == TensorKind::kLmHead
-                                     ? std::move(name)
-                                     : "model.language_model." + name);
-        }
-    }
-    if (mtp)
-        modules.emplace_back("mtp");
-    return Json(std::move(modules));
-}
-
 } // namespace
 
 Json synth_config_json(const Model& model) {
     const Json plain = config_to_json(model.config());
     bool quantised = false;
-    for (const Entry& entry : model.entries())
+    ModuleNames names;
+    for (const Entry& entry : model.entries()) {
         quantised = quantised || entry.format == WeightFormat::kFp8Block;
+        names.mtp = names.mtp || entry.mtp;
+    }
     if (!quantised)
         return plain;
     std::vector<JsonMember> members = plain.as_object().members();
-    JsonArray block;
-    block.emplace_back(128);
-    block.emplace_back(128);
-    members.push_back({"quantization_config",
-                       Json::object({{"quant_method", Json("fp8")},
-                                     {"fmt", Json("e4m3")},
-                                     {"activation_scheme", Json("dynamic")},
-                                     {"weight_block_size", Json(std::move(block))},
-                                     {"modules_to_not_convert", modules_to_not_convert(model)}})});
+    members.push_back({"quantization_config", quantization_config({}, model, names)});
     return Json::object(std::move(members));
 }
 

@@ -98,8 +98,8 @@ TEST_F(Log, ProgressWithoutATerminalSpeaksEveryFiveSeconds) {
             progress.advance(256LL << 20);
         }
     }
-    EXPECT_EQ(text(), "loading: 0.2 / 3.0 GiB (8 %), 1.0 s\n"
-                      "loading: 1.5 / 3.0 GiB (50 %), 6.0 s\n"
+    EXPECT_EQ(text(), "loading: 0.2 / 3.0 GiB (8 %), 1.0 s, 256.0 MiB/s, 11 s left\n"
+                      "loading: 1.5 / 3.0 GiB (50 %), 6.0 s, 256.0 MiB/s, 6 s left\n"
                       "loading: 2.0 / 3.0 GiB (66 %), 8.0 s, done\n");
 }
 
