@@ -143,7 +143,7 @@ std::string Progress::line(std::int64_t done, double elapsed, bool finished) con
     std::string text = fmt::format("{}: {}, {:.1f} s", name_, amount(done, total_, unit_), elapsed);
     if (finished)
         return text + ", done";
-    if (done > 0 && done < total_)
+    if (done < total_ && done * 100 >= total_) // before, the rate says little
         text +=
             fmt::format(", {}/s, {:.0f} s left", rate(done, elapsed, unit_),
                         static_cast<double>(total_ - done) * elapsed / static_cast<double>(done));

@@ -51,7 +51,7 @@ template <typename... Ts> void log_error(fmt::format_string<Ts...> format, const
 
 // Says how far slow work has come. Silent for the first second; then a terminal gets one line that
 // is redrawn, anything else a line every five seconds; the destructor closes with the total time.
-// With a known total it tells the mean rate and how long the rest takes at that.
+// With a known total it tells, from 1 % on, the mean rate and how long the rest takes at that.
 //   Progress progress("loading", bytes, "bytes");
 //   "loading: 1.5 / 4.0 GiB (37 %), 2.1 s, 731.4 MiB/s, 3 s left"
 class Progress {

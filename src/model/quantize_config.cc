@@ -4,6 +4,8 @@
 #include "core/check.h"
 #include "core/version.h"
 
+#include <set>
+
 namespace lr::model {
 namespace {
 
@@ -17,31 +19,55 @@ std::string module_of(const SourceTensor& source, std::string_view prefix) {
     return fmt::format("{}{}", prefix, name);
 }
 
-// The matrices that stay as they were, then MTP and vision as a whole, in the flavor's patterns.
+// Matches every module below `module`, or of that name.
+std::string whole(QuantizeFlavor flavor, std::string_view module) {
+    switch (flavor) {
+    case QuantizeFlavor::kHf:
+        return std::string(module);
+    case QuantizeFlavor::kModelOpt:
+        return fmt::format("{}*", module);
+    case QuantizeFlavor::kCompressedTensors:
+        return fmt::format("re:^(.*\\.)?{}\\..*", module);
+    }
+    return "";
+}
+
+// "layers.3.mlp.gate" as the pattern "re:.*\.mlp\.gate$". Readers of compressed-tensors compare
+// with the names of their own modules, which begin differently in each; what follows the layer is
+// the same.
+std::string in_any_layer(std::string_view module) {
+    if (module.starts_with("layers.")) {
+        module.remove_prefix(std::string_view("layers.").size());
+        module.remove_prefix(module.find('.') + 1);
+    }
+    std::string pattern = "re:.*\\.";
+    for (char c : module)
+        pattern += c == '.' ? "\\." : std::string(1, c);
+    return pattern + "$";
+}
+
+// The matrices that stay as they were. lm_head is a module of readers even where it is tied.
 Json plain_modules(QuantizeFlavor flavor, const Model& model, const ModuleNames& names) {
     JsonArray modules;
-    for (const Entry& entry : model.entries()) {
-        if (entry.mtp || entry.format != WeightFormat::kPlain || entry.shape.rank() < 2)
-            continue;
-        const bool head = entry.kind == TensorKind::kLmHead;
-        for (const SourceTensor& source : entry.sources)
-            modules.emplace_back(module_of(source, head ? "" : names.text_prefix));
-    }
-    const auto whole = [&](std::string_view module) {
-        switch (flavor) {
-        case QuantizeFlavor::kHf:
-            return std::string(module);
-        case QuantizeFlavor::kModelOpt:
-            return fmt::format("{}*", module);
-        case QuantizeFlavor::kCompressedTensors:
-            return fmt::format("re:^{}.*", module);
-        }
-        return std::string();
+    std::set<std::string> known;
+    const auto add = [&](std::string name) {
+        if (known.insert(name).second)
+            modules.emplace_back(std::move(name));
     };
+    for (const Entry& entry : model.entries()) {
+        if (entry.mtp || entry.kind == TensorKind::kLmHead ||
+            entry.format != WeightFormat::kPlain || entry.shape.rank() < 2)
+            continue;
+        for (const SourceTensor& source : entry.sources)
+            add(flavor == QuantizeFlavor::kCompressedTensors
+                    ? in_any_layer(module_of(source, ""))
+                    : module_of(source, names.text_prefix));
+    }
+    add("lm_head");
     if (names.mtp)
-        modules.emplace_back(whole("mtp"));
+        add(whole(flavor, "mtp"));
     if (!names.vision.empty())
-        modules.emplace_back(whole(names.vision));
+        add(whole(flavor, names.vision));
     return Json(std::move(modules));
 }
 

@@ -6,8 +6,8 @@
     compare_logits.py MODEL out.npy --ids 1,2,3
 
 Prints per position the largest |difference| over the standard deviation of transformers' logits, the two
-most likely tokens and the KL divergence, then a summary. FP8-block weights are compared by their values:
-use --precision f32, which does not round activations either. Exit status 1 when --bound is exceeded.
+most likely tokens and the KL divergence, then a summary. Quantised weights (FP8, NVFP4) are compared by their
+values: use --precision f32, which does not round activations either. Exit status 1 when --bound is exceeded.
 """
 
 import argparse

@@ -81,20 +81,50 @@ def check_plan(tensors, plan):
             raise ValueError(f"{name}: the file's bits differ from the generator's")
 
 
+SCALES = ("weight_scale", "weight_scale_inv", "weight_scale_2", "weight_global_scale", "input_scale",
+          "input_global_scale", "k_scale", "v_scale")
+E2M1 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
+NVFP4_BLOCK = 16
+
+
+def _spread(scale, block, shape):
+    """A scale per block of rows and columns, at every element."""
+    return scale.float().repeat_interleave(block[0], 0).repeat_interleave(block[1], 1)[: shape[0], : shape[1]]
+
+
+def _nvfp4(codes, scale, factor):
+    """Packed E2M1 [N, K/2], low nibble first; E4M3 scale [N, K/16]; decode factor."""
+    values = E2M1[torch.stack([codes & 15, codes >> 4], dim=-1).flatten(-2).long()]
+    return values * _spread(scale, (1, NVFP4_BLOCK), values.shape) * factor
+
+
+def dequantise(name, tensors):
+    """The float32 value of weight `name` ("X.weight", or "X.weight_packed"), scales taken from `tensors`."""
+    base = name.removesuffix("_packed").removesuffix(".weight")
+    value, scale = tensors[name], tensors.get(base + ".weight_scale")
+    if name.endswith(".weight_packed"):
+        return _nvfp4(value, scale, 1 / tensors[base + ".weight_global_scale"].float())
+    if value.dtype == torch.uint8:
+        return _nvfp4(value, scale, tensors[base + ".weight_scale_2"].float())
+    if value.dtype != torch.float8_e4m3fn:
+        return value.float()
+    inverse = tensors.get(base + ".weight_scale_inv")
+    if inverse is not None:
+        return value.float() * _spread(inverse, (FP8_BLOCK, FP8_BLOCK), value.shape)
+    if scale.numel() == 1 or list(scale.shape) == [value.shape[0], 1]:
+        return value.float() * scale.float()
+    if list(scale.shape) == [-(-value.shape[0] // FP8_BLOCK), -(-value.shape[1] // FP8_BLOCK)]:
+        return value.float() * _spread(scale, (FP8_BLOCK, FP8_BLOCK), value.shape)
+    raise ValueError(f"{name}: no rule for a scale {list(scale.shape)} of a weight {list(value.shape)}")
+
+
 def _dequantised(tensors):
-    """float32 tensors; fp8-block weights multiplied by their scales."""
-    plain = {}
-    for name, tensor in tensors.items():
-        if name.endswith("_scale_inv"):
-            continue
-        value = tensor.float()
-        scale = tensors.get(name + "_scale_inv")
-        if scale is not None:
-            rows, columns = value.shape
-            spread = scale.float().repeat_interleave(FP8_BLOCK, 0).repeat_interleave(FP8_BLOCK, 1)
-            value = value * spread[:rows, :columns]
-        plain[name] = value
-    return plain
+    """{name: float32 tensor}; every stored format of the family."""
+    return {
+        name.removesuffix("_packed"): dequantise(name, tensors)
+        for name in tensors
+        if name.rsplit(".", 1)[-1] not in SCALES
+    }
 
 
 def _canonical(name):
