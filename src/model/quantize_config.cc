@@ -27,7 +27,7 @@ std::string whole(QuantizeFlavor flavor, std::string_view module) {
     case QuantizeFlavor::kModelOpt:
         return fmt::format("{}*", module);
     case QuantizeFlavor::kCompressedTensors:
-        return fmt::format("re:^(.*\\.)?{}\\..*", module);
+        return fmt::format("re:.*{}\\..*", module.substr(module.rfind('.') + 1));
     }
     return "";
 }
