@@ -135,7 +135,7 @@ void add_quantize(CLI::App& app, Action& action) {
         ->add_option(
             "--scales", options->scales,
             "NVFP4 block scales: max (largest weight / 6), or mse: of eleven scales around "
-            "it the one with the least squared error, some five times slower")
+            "it the one with the least squared error, some three times slower")
         ->check(CLI::IsMember({"max", "mse"}))
         ->capture_default_str();
     command

@@ -5,7 +5,9 @@
 #include "numerics/bf16.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cmath>
 
 namespace lr::numerics {
 namespace {
@@ -44,15 +46,19 @@ void encode_nvfp4_block(std::span<const float> x, float d, std::uint8_t* codes) 
         codes[j / 2] = pack_e2m1(encode_e2m1(x[j] / d), encode_e2m1(x[j + 1] / d));
 }
 
-// Sum of (value_j - x_j)^2 over a block whose elements are divided by `divisor`.
-double block_error(std::span<const float> x, float divisor, float sf, float d) {
-    double sum = 0;
-    for (float value : x) {
-        const float decoded = (decode_e2m1(encode_e2m1(value / divisor)) * sf) * d;
-        const double off = static_cast<double>(decoded) - static_cast<double>(value);
-        sum += off * off;
+// Sum of (value_j - x_j)^2 over a block whose elements are divided by `divisor`. Signs cancel:
+// magnitudes are rounded and compared.
+float block_error(std::span<const float> x, float divisor, float sf, float d) {
+    std::array<float, kNvfp4Block> squares;
+    for (std::size_t j = 0; j < squares.size(); ++j) {
+        const float a = std::fabs(x[j]);
+        const float off = (round_e2m1_magnitude(a / divisor) * sf) * d - a;
+        squares[j] = off * off;
     }
-    return sum;
+    for (std::size_t half = squares.size() / 2; half > 0; half /= 2)
+        for (std::size_t j = 0; j < half; ++j)
+            squares[j] += squares[j + half];
+    return squares[0];
 }
 
 // A form: sf_of(amax) is the E4M3 code of a block's scale, divisor_of(sf) the f32 divisor of its
@@ -65,10 +71,10 @@ template <typename DivisorOf> std::uint8_t search_sf(std::span<const float> x, s
         return block_error(x, divisor_of(sf), decode_e4m3(sf), d.value);
     };
     int best = start;
-    double least = error_of(best);
+    float least = error_of(best);
     for (int code = std::max(kLeast, start - kSearchBelow);
          code <= std::min(kMost, start + kSearchAbove); ++code) {
-        const double error = error_of(code);
+        const float error = error_of(code);
         if (error < least) {
             least = error;
             best = code;

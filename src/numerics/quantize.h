@@ -28,12 +28,12 @@
 //          G is the encode multiplier, D = 1/G the decode multiplier; the types keep them apart.
 //          A weight's sf may instead be searched (BlockScales::kMse): of the codes from
 //          kSearchBelow under the one above to kSearchAbove over it (within 2^-9 .. 448), the one
-//          whose block has the smallest sum over j of (value_j - x_j)^2, summed in f64 in ascending
-//          j; of equals the one above, then the smallest. kSearchAbove reaches the factor 6/4,
-//          where the largest element becomes code 4 instead of 6. An activation block whose sf
-//          rounds to 0 stores codes 0. A block with a NaN or an infinity stores sf = NaN and codes
-//          7, and every dequantised value is NaN. G and D are positive, finite and normal; a
-//          checkpoint's factors are checked at load.
+//          whose block has the smallest sum over j of (value_j - x_j)^2, in f32, element j added to
+//          j + 8, then 4, 2, 1; of equals the one above, then the smallest. kSearchAbove reaches
+//          the factor 6/4, where the largest element becomes code 4 instead of 6.
+//          An activation block whose sf rounds to 0 stores codes 0. A block with a NaN or an
+//          infinity stores sf = NaN and codes 7, and every dequantised value is NaN.
+//          G and D are positive, finite and normal; a checkpoint's factors are checked at load.
 #pragma once
 
 #include "numerics/e2m1.h"

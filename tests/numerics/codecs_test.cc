@@ -190,11 +190,13 @@ TEST(E2M1, RoundsToTheNearestWithTiesToTheEvenCodeAndSaturates) {
     for (float x : probes) {
         const int sign = std::signbit(x) ? 8 : 0;
         ASSERT_EQ(encode_e2m1(x), sign | oracle_nearest(magnitudes, double(x))) << x;
+        ASSERT_EQ(round_e2m1_magnitude(std::fabs(x)), std::fabs(decode_e2m1(encode_e2m1(x)))) << x;
     }
     const float ties[][2] = {{0.25f, 0.0f}, {0.75f, 1.0f}, {1.25f, 1.0f}, {1.75f, 2.0f},
                              {2.5f, 2.0f},  {3.5f, 4.0f},  {5.0f, 4.0f}};
     for (const auto& [tie, value] : ties) {
         EXPECT_EQ(decode_e2m1(encode_e2m1(tie)), value);
+        EXPECT_EQ(round_e2m1_magnitude(tie), value);
         EXPECT_EQ(decode_e2m1(encode_e2m1(-tie)), -value);
     }
     EXPECT_EQ(encode_e2m1(float_of(0x7FC0'0000)), 7);

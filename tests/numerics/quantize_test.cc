@@ -286,7 +286,9 @@ TEST(QuantizeNvfp4, TheSearchFindsTheNearestOfTheCodesItLooksAt) {
                 other[j] = (decode_e2m1(static_cast<std::uint8_t>(oracle_e2m1(w[j] / step))) *
                             decode_e4m3(static_cast<std::uint8_t>(code))) *
                            d.value;
-            EXPECT_LE(found, squared_error(w, other, block)) << block << ' ' << code;
+            // The search sums in f32: 16 squares, five roundings each.
+            EXPECT_LE(found, squared_error(w, other, block) * (1 + 0x1p-20))
+                << block << ' ' << code;
         }
     }
     EXPECT_GT(changed, 10) << "in a normal row many blocks have a better scale than amax / 6";
