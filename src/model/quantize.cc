@@ -53,7 +53,7 @@ class Quantizer {
                 if (folder_.complete(shard.file.name) == nullptr)
                     LR_TRY(write_shard(shard));
         }
-        fill_report();
+        LR_TRY(fill_report());
         LR_TRY(folder_.finish());
         return std::move(report_);
     }
@@ -113,11 +113,15 @@ class Quantizer {
 
     Status flush() { return pending_.valid() ? pending_.get() : Status(); }
 
-    void fill_report() {
+    Status fill_report() {
         QuantizeFolder::Errors all;
         for (const QuantizeShard& shard : plan_.shards) {
+            const QuantizeFolder::Errors* errors = folder_.complete(shard.file.name);
+            if (!errors)
+                return fail(Code::kInternal, "{}: was there and is gone; run it again",
+                            folder_.file(shard.file.name));
             report_.tensors += static_cast<std::int64_t>(shard.file.specs.size());
-            for (const auto& [entry, error] : *folder_.complete(shard.file.name))
+            for (const auto& [entry, error] : *errors)
                 all[entry].add(error);
         }
         report_.files = static_cast<std::int64_t>(plan_.shards.size());
@@ -129,6 +133,7 @@ class Quantizer {
                 {entry.name, kind_name(entry, plan_.model.config()), entry.format, error});
             add_to_kind(report_.modules.back());
         }
+        return {};
     }
 
     void add_to_kind(const QuantizeReport::Module& module) {

@@ -39,7 +39,8 @@ class QuantizeFolder {
     // The file has its own name now and is on the disk.
     Status record(const std::string& shard, Errors errors);
 
-    // Index, everything else of the input folder but weights, configs; then the note goes.
+    // When every weight file is complete: index, everything else of the input folder but weights,
+    // configs; then the note goes.
     Status finish();
 
   private:

@@ -5,12 +5,13 @@
 #include "tests/model/quantize_fixture.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <csignal>
-#include <fstream>
+#include <fcntl.h>
 #include <limits>
+#include <sys/file.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 namespace lr::model {
 namespace {
@@ -297,6 +298,17 @@ TEST_F(QuantizedFolder, RefusesFoldersThatAreNotForIt) {
     quantize("in", "empty", fp8);
     expect_error(try_quantize("absent", "new", fp8), Code::kNotFound, {"absent: no such model"});
     EXPECT_FALSE(fs::exists(folder("new")));
+}
+
+TEST_F(QuantizedFolder, RefusesAFolderThatAnotherRunWrites) {
+    write_plain("in", small_dense());
+    fs::create_directory(folder("out"));
+    const int other = ::open(folder("out").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ASSERT_EQ(::flock(other, LOCK_EX | LOCK_NB), 0);
+    expect_error(try_quantize("in", "out", options("fp8-block")), Code::kInvalidArgument,
+                 {"out: another process is quantising into it"});
+    ::close(other);
+    quantize("in", "out", options("fp8-block"));
 }
 
 TEST_F(QuantizedFolder, RefusesWhatIsQuantisedAlready) {
