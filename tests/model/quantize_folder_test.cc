@@ -57,7 +57,7 @@ TEST_F(QuantizedFolder, HoldsEverythingElseOfTheInput) {
     write_plain("in", small_dense());
     files_.write("in/chat_template.jinja", "{{ messages }}");
     files_.write("in/pytorch_model.bin", "weights in another format");
-    files_.write("in/hf_quant_config.json", "{}");
+    files_.write("in/hf_quant_config.json", R"({"quantization": {"quant_algo": null}})");
     files_.write("in/.gitattributes", "x");
     files_.write("blob", "{\"a\": 1}");
     fs::create_symlink(folder("blob"), folder("in/preprocessor_config.json"));
