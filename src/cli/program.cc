@@ -29,8 +29,10 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
     while (!message.empty() && message.back() == '\n')
         message.pop_back();
     log_error("{}", message);
-    const auto chosen = app.get_subcommands();
-    const std::string command = chosen.empty() ? "" : chosen.front()->get_name() + " ";
+    std::string command;
+    for (auto chosen = app.get_subcommands(); !chosen.empty();
+         chosen = chosen.front()->get_subcommands())
+        command += chosen.front()->get_name() + " ";
     std::fprintf(stderr, "usage: liverow %s--help\n", command.c_str());
     return kExitUsage;
 }
@@ -56,6 +58,7 @@ int run_program(int argc, const char* const* argv) {
     add_score(app, action);
     add_quantize(app, action);
     add_synth(app, action);
+    add_bench(app, action);
     add_devices(app, action);
     try {
         app.parse(argc, argv);

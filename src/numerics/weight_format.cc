@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "numerics/weight_format.h"
 
+#include "numerics/quantize.h"
+
 #include <array>
 #include <utility>
 
@@ -28,22 +30,54 @@ std::optional<WeightFormat> weight_format_from_name(std::string_view name) {
     return std::nullopt;
 }
 
-std::int64_t weight_format_bytes(WeightFormat format, DType plain_dtype, std::int64_t rows,
-                                 std::int64_t columns) {
-    const std::int64_t count = rows * columns;
+DType weight_data_dtype(WeightFormat format, DType plain_dtype) {
     switch (format) {
     case WeightFormat::kPlain:
-        return dtype_bytes(plain_dtype, count);
-    case WeightFormat::kFp8Block:
-        return count + 2 * ((rows + 127) / 128) * ((columns + 127) / 128);
-    case WeightFormat::kFp8Channel:
-        return count + 4 * rows;
-    case WeightFormat::kFp8Tensor:
-        return count;
+        return plain_dtype;
     case WeightFormat::kNvfp4:
-        return count / 2 + count / 16;
+        return DType::kE2M1;
+    case WeightFormat::kFp8Block:
+    case WeightFormat::kFp8Channel:
+    case WeightFormat::kFp8Tensor:
+        break;
     }
-    return 0;
+    return DType::kE4M3;
+}
+
+Shape weight_scale_shape(WeightFormat format, std::int64_t rows, std::int64_t columns) {
+    switch (format) {
+    case WeightFormat::kFp8Block:
+        return {(rows + kFp8Block - 1) / kFp8Block, (columns + kFp8Block - 1) / kFp8Block};
+    case WeightFormat::kFp8Channel:
+        return {rows};
+    case WeightFormat::kNvfp4:
+        return {rows, columns / kNvfp4Block};
+    case WeightFormat::kPlain:
+    case WeightFormat::kFp8Tensor:
+        break;
+    }
+    return {};
+}
+
+DType weight_scale_dtype(WeightFormat format) {
+    switch (format) {
+    case WeightFormat::kFp8Block:
+        return DType::kBF16;
+    case WeightFormat::kNvfp4:
+        return DType::kE4M3;
+    case WeightFormat::kPlain:
+    case WeightFormat::kFp8Channel:
+    case WeightFormat::kFp8Tensor:
+        break;
+    }
+    return DType::kF32;
+}
+
+std::int64_t weight_format_bytes(WeightFormat format, DType plain_dtype, std::int64_t rows,
+                                 std::int64_t columns) {
+    const Shape scale = weight_scale_shape(format, rows, columns);
+    return dtype_bytes(weight_data_dtype(format, plain_dtype), rows * columns) +
+           (scale.rank() == 0 ? 0 : dtype_bytes(weight_scale_dtype(format), scale.count()));
 }
 
 } // namespace lr::numerics

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "core/dtype.h"
+#include "core/shape.h"
 
 #include <cstdint>
 #include <optional>
@@ -26,8 +27,13 @@ enum class WeightFormat : std::uint8_t { kPlain, kFp8Block, kFp8Channel, kFp8Ten
 std::string_view weight_format_name(WeightFormat format);
 std::optional<WeightFormat> weight_format_from_name(std::string_view name);
 
-// Bytes in memory of a [rows, columns] matrix in this format, scales included (block scales counted
-// as bf16, channel scales as f32: what released files hold; global factors not counted).
+// What the table above says of a [rows, columns] matrix: its data's dtype, and its scale's shape
+// and dtype where there is a scale (rank 0: none), bf16 and f32 as released files have them.
+DType weight_data_dtype(WeightFormat format, DType plain_dtype);
+Shape weight_scale_shape(WeightFormat format, std::int64_t rows, std::int64_t columns);
+DType weight_scale_dtype(WeightFormat format);
+
+// Bytes in memory of a [rows, columns] matrix in this format, scales included, global factors not.
 std::int64_t weight_format_bytes(WeightFormat format, DType plain_dtype, std::int64_t rows,
                                  std::int64_t columns);
 

@@ -30,5 +30,20 @@ TEST(WeightFormat, BytesAreThoseOfReleasedFiles) {
         << "a partial block has a scale too";
 }
 
+// Scales as the table of the header has them, at odd edges too.
+TEST(WeightFormat, ScalesHaveTheirShapes) {
+    EXPECT_EQ(weight_scale_shape(WeightFormat::kPlain, 129, 48), Shape());
+    EXPECT_EQ(weight_scale_shape(WeightFormat::kFp8Tensor, 129, 48), Shape());
+    EXPECT_EQ(weight_scale_shape(WeightFormat::kFp8Block, 129, 48), (Shape{2, 1}));
+    EXPECT_EQ(weight_scale_shape(WeightFormat::kFp8Channel, 129, 48), (Shape{129}));
+    EXPECT_EQ(weight_scale_shape(WeightFormat::kNvfp4, 129, 48), (Shape{129, 3}));
+    EXPECT_EQ(weight_scale_dtype(WeightFormat::kFp8Block), DType::kBF16);
+    EXPECT_EQ(weight_scale_dtype(WeightFormat::kFp8Channel), DType::kF32);
+    EXPECT_EQ(weight_scale_dtype(WeightFormat::kNvfp4), DType::kE4M3);
+    EXPECT_EQ(weight_data_dtype(WeightFormat::kPlain, DType::kF16), DType::kF16);
+    EXPECT_EQ(weight_data_dtype(WeightFormat::kFp8Tensor, DType::kF16), DType::kE4M3);
+    EXPECT_EQ(weight_data_dtype(WeightFormat::kNvfp4, DType::kF16), DType::kE2M1);
+}
+
 } // namespace
 } // namespace lr::numerics
