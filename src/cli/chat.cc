@@ -8,6 +8,8 @@
 #include "cli/conversation.h"
 #include "cli/sampling_flags.h"
 #include "cli/terminal.h"
+#include "cli/text_input.h"
+#include "cli/usage.h"
 #include "core/log.h"
 
 #include <CLI/CLI.hpp>
@@ -40,6 +42,8 @@ class Chat {
     explicit Chat(const ChatOptions& options) : options_(options) {}
 
     Status execute() {
+        LR_TRY(check_utf8(options_.system, "--system"));
+        LR_TRY_ASSIGN(template_kwargs_, template_kwargs(options_.model));
         LR_TRY_ASSIGN(model_, LoadedModel::load(options_.model));
         LR_TRY(model_->need_chat());
         SamplingFlags flags = options_.sampling;
@@ -147,6 +151,7 @@ class Chat {
     Status answer() {
         InterruptGuard::clear();
         const ChatRequest request{.messages = conversation_.messages(),
+                                  .template_kwargs = template_kwargs_,
                                   .thinking = think_ == "auto" ? std::optional<bool>()
                                                                : std::optional(think_ == "on"),
                                   .most_tokens = tokens_ > 0 ? tokens_ : -1,
@@ -259,33 +264,49 @@ class Chat {
     Conversation conversation_;
     AnswerPrinter screen_{AnswerPrinter::Reasoning::kMarked};
     std::vector<std::string> history_;
+    std::optional<Json> template_kwargs_;
     std::string think_;
     std::int64_t tokens_ = 0;
     bool stats_ = false;
 };
+
+void add_conversation_flags(CLI::App& chat, ChatOptions& options) {
+    const FlagGroup group(chat, kChatFlags);
+    chat.add_option("-s,--system", options.system, "System message");
+    chat.add_option("--think", options.think,
+                    "Reason before answering: on, off, or auto as the model's template does")
+        ->check(CLI::IsMember({"on", "off", "auto"}))
+        ->capture_default_str();
+    add_template_flags(chat, options.model);
+}
+
+void add_answer_flags(CLI::App& chat, ChatOptions& options) {
+    const FlagGroup group(chat, kOutputFlags);
+    chat.add_option("-n,--tokens", options.tokens,
+                    "Most tokens of an answer; 0: what the context has room for")
+        ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
+        ->capture_default_str();
+    chat.add_option("--stop", options.stop, "End an answer before this text (may be repeated)")
+        ->allow_extra_args(false);
+    chat.add_flag("--stats", options.stats, "Tokens and speed after each answer");
+}
+
+void add_greedy_flag(CLI::App& chat, ChatOptions& options) {
+    const FlagGroup group(chat, kSamplingFlags);
+    chat.add_flag("--greedy", options.greedy,
+                  "Always the likeliest token, not draws as generation_config.json recommends");
+}
 
 } // namespace
 
 void add_chat(CLI::App& app, Action& action) {
     auto options = std::make_shared<ChatOptions>();
     CLI::App* chat = app.add_subcommand("chat", "Talk with a model in the terminal");
-    add_model_flags(*chat, options->model);
-    chat->add_option("-s,--system", options->system, "System message");
-    chat->add_option("--think", options->think,
-                     "Reason before answering: on, off, or auto as the model's template does")
-        ->check(CLI::IsMember({"on", "off", "auto"}))
-        ->capture_default_str();
-    chat->add_option("-n,--tokens", options->tokens,
-                     "Most tokens of an answer; 0: what the context has room for")
-        ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
-        ->capture_default_str();
-    chat->add_option("--stop", options->stop, "End an answer before this text (may be repeated)")
-        ->allow_extra_args(false);
-    chat->add_flag("--stats", options->stats, "Tokens and speed after each answer");
-    chat->add_flag("--greedy", options->greedy,
-                   "Always the likeliest token, not draws as generation_config.json recommends");
+    add_conversation_flags(*chat, *options);
+    add_greedy_flag(*chat, *options);
     add_sampling_flags(*chat, options->sampling, "the model's");
-    add_chat_template_flag(*chat, options->model);
+    add_answer_flags(*chat, *options);
+    add_model_flags(*chat, options->model);
     chat->footer(
         "In the chat, /help lists commands. Enter sends, Alt-Enter begins a new line, Ctrl-C "
         "stops an answer,\nCtrl-D leaves. Lines may also come from a pipe.\n"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/chat_commands.h"
 
+#include "cli/text_input.h"
+
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -44,23 +46,6 @@ std::string_view trimmed(std::string_view text) {
     return text;
 }
 
-// Letters to add, drop or change.
-std::size_t distance(std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    for (std::size_t j = 0; j <= b.size(); ++j)
-        row[j] = j;
-    for (std::size_t i = 1; i <= a.size(); ++i) {
-        std::size_t diagonal = row[0];
-        row[0] = i;
-        for (std::size_t j = 1; j <= b.size(); ++j) {
-            const std::size_t change = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            row[j] = std::min({row[j] + 1, row[j - 1] + 1, change});
-        }
-    }
-    return row[b.size()];
-}
-
 std::string usage(const Row& row) {
     return fmt::format("/{}{}{}", row.name, row.shown.empty() ? "" : " ", row.shown);
 }
@@ -82,6 +67,7 @@ Status check_argument(const Row& row, std::string_view argument) {
 } // namespace
 
 Result<ChatLine> read_chat_line(std::string_view line) {
+    LR_TRY(check_utf8(line, "this line"));
     if (!line.starts_with('/') || line.starts_with("//"))
         return ChatLine{{}, std::string(line.substr(line.starts_with("//") ? 1 : 0))};
     const std::size_t space = std::min(line.find_first_of(" \t\n"), line.size());
@@ -89,20 +75,19 @@ Result<ChatLine> read_chat_line(std::string_view line) {
     const std::string_view argument = trimmed(line.substr(space));
     if (name == "quit")
         name = "exit";
-    const Row* nearest = kRows.data();
+    std::vector<std::string> names;
     for (const Row& row : kRows) {
         if (row.name == name) {
             LR_TRY(check_argument(row, argument));
             return ChatLine{row.command, std::string(argument)};
         }
-        if (distance(name, row.name) < distance(name, nearest->name))
-            nearest = &row;
+        names.emplace_back(row.name);
     }
     return fail(
         Code::kInvalidArgument,
         "no command /{}; did you mean /{}? /help lists all, and // begins a question with a "
         "slash",
-        name, nearest->name);
+        name, nearest_name(name, names).name);
 }
 
 std::string chat_help() {

@@ -29,8 +29,9 @@ struct ChatLine {
     std::string text;                   // the question, or the command's argument
 };
 
-// A line that begins with "//" is a question that begins with "/". kInvalidArgument: a command that
-// there is not (the nearest is named), or a missing, wrong or superfluous argument.
+// A line that begins with "//" is a question that begins with "/". kInvalidArgument: not
+// UTF-8; a command that there is not (the nearest is named); a missing, wrong or superfluous
+// argument.
 Result<ChatLine> read_chat_line(std::string_view line);
 
 // What /help prints.

@@ -59,12 +59,14 @@ struct Prompt {
 
 Result<std::vector<std::int32_t>> render(const LoadedModel& model, const ChatRequest& request,
                                          bool invite, bool& in_reasoning) {
-    LR_TRY_ASSIGN(const text::MarkedText rendered,
-                  model.chat->render({.messages = &request.messages,
-                                      .tools = request.tools ? &*request.tools : nullptr,
-                                      .add_generation_prompt = invite,
-                                      .enable_thinking = request.thinking,
-                                      .late_system = request.late_system}));
+    LR_TRY_ASSIGN(
+        const text::MarkedText rendered,
+        model.chat->render({.messages = &request.messages,
+                            .tools = request.tools ? &*request.tools : nullptr,
+                            .add_generation_prompt = invite,
+                            .enable_thinking = request.thinking,
+                            .kwargs = request.template_kwargs ? &*request.template_kwargs : nullptr,
+                            .late_system = request.late_system}));
     in_reasoning = text::leaves_open(rendered);
     return model.tokenizer->encode(rendered, {.allow_special = true});
 }
@@ -152,6 +154,7 @@ Result<ChatResult> ChatSession::answer(const ChatRequest& request, const Show& s
     GenerationRequest generation =
         generation_of(request, tokens.subspan(kept_tokens_.size()), room);
     generation.piece.sequence = sequence;
+    generation.show_progress = !show;
     LR_TRY_ASSIGN(const Generated generated,
                   generate(engine_, generation,
                            {.on_token = [&](std::int32_t choice, std::int32_t token,

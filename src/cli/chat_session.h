@@ -23,9 +23,10 @@
 namespace lr::cli {
 
 struct ChatRequest {
-    Json messages;                // an array, as the OpenAI API has it
-    std::optional<Json> tools;    // the same
-    std::optional<bool> thinking; // unset: the template's default
+    Json messages;                       // an array, as the OpenAI API has it
+    std::optional<Json> tools;           // the same
+    std::optional<Json> template_kwargs; // an object: more variables for the template
+    std::optional<bool> thinking;        // unset: the template's default
     text::LateSystem late_system = text::LateSystem::kKeep;
     std::int64_t most_tokens = -1; // of an answer; -1: all that the context has room for
     std::int32_t choices = 1;

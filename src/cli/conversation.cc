@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/conversation.h"
 
-#include <algorithm>
-
 namespace lr::cli {
 namespace {
 
@@ -34,11 +32,6 @@ bool Conversation::undo_reply() {
         return false;
     turns_.pop_back();
     return true;
-}
-
-std::size_t Conversation::questions() const {
-    return static_cast<std::size_t>(
-        std::count_if(turns_.begin(), turns_.end(), [](const Turn& turn) { return !turn.reply; }));
 }
 
 Json Conversation::messages() const {

@@ -25,7 +25,6 @@ class Conversation {
     void clear() { turns_.clear(); }
 
     bool empty() const { return turns_.empty(); }
-    std::size_t questions() const;
 
     // [{"role": "system", ...}, {"role": "user", ...}, {"role": "assistant", ...}, ...]
     Json messages() const;

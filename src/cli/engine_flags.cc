@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/engine_flags.h"
 
+#include "cli/usage.h"
+
 #include <CLI/CLI.hpp>
 
 namespace lr::cli {
@@ -18,6 +20,7 @@ engine::EngineOptions EngineFlags::options() const {
 }
 
 void add_engine_flags(CLI::App& command, EngineFlags& flags) {
+    const FlagGroup group(command, kEngineFlags);
     command
         .add_option("--precision", flags.precision,
                     "bf16: the engine's roundings; f32: none, to hold against float32 references")
@@ -34,12 +37,14 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
                     "quant for both, where the file has their scales (W4A4); 16 never")
         ->check(CLI::IsMember({"auto", "16", "quant"}))
         ->capture_default_str();
-    command.add_option("--threads", flags.threads, "Threads; 0: one for each processor")
+    command
+        .add_option("--threads", flags.threads,
+                    "Threads, at least one for each rank; 0: one for each processor")
         ->check(CLI::Range(0, 4096))
         ->capture_default_str();
     command
         .add_option("--tp,--tensor-parallel-size", flags.tp,
-                    "Ranks that divide heads and widths; they share the threads")
+                    "Ranks that divide heads and widths, 1..16; they share the threads")
         ->check(CLI::Range(1, static_cast<int>(kMaxRanks)))
         ->capture_default_str();
     command.add_option("--ep", flags.ep, "Ranks that divide the experts; tp * ep ranks in all")

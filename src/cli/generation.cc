@@ -119,15 +119,31 @@ class Generation {
 
     Status decode() {
         std::optional<Ahead> ahead;
+        std::optional<Progress> progress;
+        if (request_.show_progress)
+            progress.emplace("answer", request_.most_tokens * std::ssize(running_), "tokens");
+        if (progress)
+            progress->advance(drawn());
         while (true) {
             std::optional<Ahead> next;
             LR_TRY_ASSIGN(next, submit_next());
+            const std::int64_t before = drawn();
             if (ahead)
                 LR_TRY(take_step(*ahead));
+            if (progress)
+                progress->advance(drawn() - before);
             if (!next)
                 return {};
             ahead = std::move(next);
         }
+    }
+
+    // Tokens of all choices so far.
+    std::int64_t drawn() const {
+        std::int64_t count = 0;
+        for (const GeneratedChoice& choice : result_.choices)
+            count += std::ssize(choice.tokens);
+        return count;
     }
 
     // One more token for every choice that may need one.

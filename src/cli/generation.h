@@ -22,7 +22,8 @@ enum class Finish : std::uint8_t {
     kStopped,     // the receiver wanted no more: a stop string
     kInterrupted, // Ctrl-C
 };
-// "stop", "length", "stop", "interrupted": the names that the OpenAI API has for them.
+// "stop", "length", "stop": the names that the OpenAI API has for them; and "interrupted", for
+// which it has none.
 std::string_view finish_name(Finish finish);
 
 struct GenerationRequest {
@@ -32,6 +33,7 @@ struct GenerationRequest {
     std::int64_t most_tokens = 0; // of each choice
     std::vector<std::int32_t> end_tokens = {};
     bool copy_logits = false;
+    bool show_progress = false;      // of the tokens: where nothing shows them as they arrive
     bool (*interrupted)() = nullptr; // asked once a step
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/model_loader.h"
 
+#include "cli/usage.h"
 #include "core/buffer.h"
 #include "core/clock.h"
 #include "core/log.h"
@@ -42,6 +43,7 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
         .add_option("MODEL", flags.folder,
                     "Model folder: config.json, *.safetensors, tokenizer.json")
         ->required();
+    const FlagGroup group(command, kEngineFlags);
     command
         .add_option("--context", flags.context,
                     "Tokens to make room for; 0: as needed, in a chat 8192 or what the model has")
@@ -50,9 +52,26 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
     add_engine_flags(command, flags.engine);
 }
 
-void add_chat_template_flag(CLI::App& command, ModelFlags& flags) {
-    command.add_option("--chat-template", flags.chat_template,
-                       "A Jinja file in place of the model's own chat template");
+void add_template_flags(CLI::App& command, ModelFlags& flags) {
+    command
+        .add_option("--chat-template", flags.chat_template,
+                    "A Jinja file in place of the model's own chat template")
+        ->type_name("FILE");
+    command
+        .add_option("--template-kwargs", flags.template_kwargs,
+                    "More variables for the template: {\"NAME\": VALUE, ...}")
+        ->type_name("JSON");
+}
+
+Result<std::optional<Json>> template_kwargs(const ModelFlags& flags) {
+    if (flags.template_kwargs.empty())
+        return std::optional<Json>();
+    LR_TRY_ASSIGN(Json json, parse_json(flags.template_kwargs, "--template-kwargs",
+                                        {.error_code = Code::kInvalidArgument}));
+    if (!json.is_object())
+        return fail(Code::kInvalidArgument, "--template-kwargs: expected an object, got {}",
+                    json_excerpt(json));
+    return std::optional<Json>(std::move(json));
 }
 
 Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const ModelFlags& flags) {

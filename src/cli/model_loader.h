@@ -5,6 +5,7 @@
 #pragma once
 
 #include "cli/engine_flags.h"
+#include "core/json.h"
 #include "model/open.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -20,7 +21,7 @@ class App;
 namespace lr::cli {
 
 struct ModelFlags {
-    std::string folder, chat_template;
+    std::string folder, chat_template, template_kwargs;
     std::int64_t context = 0; // 0: the command's choice
     EngineFlags engine;
 };
@@ -28,7 +29,10 @@ struct ModelFlags {
 // MODEL, --context and the engine's flags. `flags` must live until the command
 // line is parsed.
 void add_model_flags(CLI::App& command, ModelFlags& flags);
-void add_chat_template_flag(CLI::App& command, ModelFlags& flags);
+// --chat-template and --template-kwargs.
+void add_template_flags(CLI::App& command, ModelFlags& flags);
+// The object that --template-kwargs says, where it was given.
+Result<std::optional<Json>> template_kwargs(const ModelFlags& flags);
 
 class LoadedModel {
   public:

@@ -35,9 +35,8 @@ class Perplexity {
     Status execute() {
         LR_TRY_ASSIGN(opened_, model::open_model(options_.model));
         LR_TRY_ASSIGN(const text::Tokenizer tokenizer, text::Tokenizer::load(options_.model));
-        const std::string& file = options_.input.file;
-        LR_TRY_ASSIGN(const std::string text,
-                      read_text_input({.file = file == "-" ? "" : file}, "text"));
+        const std::string file = origin_of(options_.input, "text");
+        LR_TRY_ASSIGN(const std::string text, read_text_input(options_.input, "text"));
         const auto encoded = tokenizer.encode(text, {.allow_special = options_.special});
         if (!encoded)
             return fail(encoded.error().code(), "{}: {}", file, encoded.error().message());
@@ -131,15 +130,16 @@ void add_ppl(CLI::App& app, Action& action) {
     auto options = std::make_shared<Options>();
     CLI::App* command = app.add_subcommand("ppl", "Perplexity of a text file");
     command->add_option("MODEL", options->model, "Model folder")->required();
-    command->add_option("FILE", options->input.file, "Text, UTF-8; -: standard input")->required();
+    command->add_option("FILE", options->input.file, "Text, UTF-8; else standard input");
     command
         ->add_option("--window", options->window,
                      "Tokens a window; each starts from an empty state")
         ->check(CLI::Range(std::int64_t{2}, std::int64_t{1} << 31))
         ->capture_default_str();
-    add_engine_flags(*command, options->engine);
     command->add_flag("--special", options->special, "Read control tokens in the text");
-    command->footer("Example: liverow ppl models/tiny README.md --window 256");
+    add_engine_flags(*command, options->engine);
+    command->footer("Examples: liverow ppl models/tiny README.md --window 256\n"
+                    "          head -c 4000 README.md | liverow ppl models/tiny");
     command->callback(
         [&action, options] { action = [options] { return Perplexity(*options).execute(); }; });
 }

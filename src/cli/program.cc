@@ -2,6 +2,7 @@
 #include "cli/program.h"
 
 #include "cli/commands.h"
+#include "cli/usage.h"
 #include "core/log.h"
 #include "core/notices.h"
 #include "core/version.h"
@@ -25,10 +26,7 @@ std::string version_text() {
 int report_usage(const CLI::App& app, const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) // --help, --version
         return app.exit(error);
-    std::string message = error.what();
-    while (!message.empty() && message.back() == '\n')
-        message.pop_back();
-    log_error("{}", message);
+    log_error("{}", usage_error(app, error.what()));
     std::string command;
     for (auto chosen = app.get_subcommands(); !chosen.empty();
          chosen = chosen.front()->get_subcommands())
@@ -48,6 +46,7 @@ int run_program(int argc, const char* const* argv) {
     app.add_flag("--licenses", licenses, "Print the licences of liverow and of what it contains");
     app.require_subcommand(0, 1);
     app.footer("Each command explains its flags: liverow COMMAND --help");
+    set_help_format(app);
 
     Action action;
     add_run(app, action);
@@ -60,6 +59,7 @@ int run_program(int argc, const char* const* argv) {
     add_synth(app, action);
     add_bench(app, action);
     add_devices(app, action);
+    add_help(app, action);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

@@ -8,6 +8,7 @@
 #include "cli/npy.h"
 #include "cli/run_options.h"
 #include "cli/terminal.h"
+#include "cli/usage.h"
 #include "core/buffer.h"
 #include "core/log.h"
 #include "cpu/isa.h"
@@ -66,8 +67,7 @@ class Run {
         LR_TRY_ASSIGN(const std::string text, read_text_input(options_.prompt, "prompt"));
         auto encoded = model_->tokenizer->encode(text, {.allow_special = options_.special});
         if (!encoded)
-            return fail(encoded.error().code(), "{}: {}",
-                        options_.prompt.file.empty() ? "prompt" : options_.prompt.file,
+            return fail(encoded.error().code(), "{}: {}", origin_of(options_.prompt, "prompt"),
                         encoded.error().message());
         prompt_ = std::move(*encoded);
         if (prompt_.empty())
@@ -104,7 +104,8 @@ class Run {
                       .choices = options_.choices,
                       .logprobs = {.top = static_cast<std::int32_t>(options_.sampling.logprobs)}},
             .most_tokens = tokens_,
-            .copy_logits = logits_.has_value()};
+            .copy_logits = logits_.has_value(),
+            .show_progress = options_.json};
         if (!options_.ignore_eos)
             request.end_tokens = model_->opened.generation.eos_ids;
         if (model_->tokenizer)
@@ -197,27 +198,65 @@ Status check_options(const RunOptions& options) {
                     "--logprobs: expected --json with it and --chat, where they have a place");
     const bool of_chat = !options.system.empty() || !options.messages.empty() ||
                          !options.tools.empty() || options.think != "auto" ||
-                         options.merge_system || !options.model.chat_template.empty();
+                         options.merge_system || !options.model.chat_template.empty() ||
+                         !options.model.template_kwargs.empty();
     if (!options.chat && of_chat)
         return fail(Code::kInvalidArgument,
-                    "--system, --messages, --tools, --think, --merge-system and --chat-template "
-                    "speak of a conversation; expected --chat with them");
+                    "--system, --messages, --tools, --think, --merge-system, --chat-template and "
+                    "--template-kwargs speak of a conversation; expected --chat with them");
     return {};
 }
 
+void add_prompt_flags(CLI::App& run, RunOptions& options) {
+    const FlagGroup group(run, kPromptFlags);
+    auto* prompt = run.add_option("-p,--prompt", options.prompt.text, "Prompt text");
+    auto* file = run.add_option("-f,--file", options.prompt.file, "Read the prompt from a file")
+                     ->type_name("FILE");
+    auto* ids = run.add_option("--ids", options.ids, "Prompt as token ids")->type_name("1,2,3");
+    prompt->excludes(file)->excludes(ids);
+    file->excludes(ids);
+    run.add_flag("--special", options.special,
+                 "Read control tokens such as <|im_start|> in the prompt, and print them");
+}
+
 void add_chat_flags(CLI::App& run, RunOptions& options) {
+    const FlagGroup group(run, kChatFlags);
     run.add_flag("--chat", options.chat,
                  "The prompt is a user's message: the model's chat template makes the prompt");
-    run.add_option("-s,--system", options.system, "With --chat: the system message");
+    run.add_option("-s,--system", options.system, "System message");
     run.add_option("--messages", options.messages,
-                   "With --chat: a JSON file with the messages before the prompt");
-    run.add_option("--tools", options.tools, "With --chat: a JSON file with the tools");
+                   "A JSON file with the messages before the prompt")
+        ->type_name("FILE");
+    run.add_option("--tools", options.tools, "A JSON file with the tools")->type_name("FILE");
     run.add_option("--think", options.think,
-                   "With --chat: reason before answering: on, off, or auto as the template does")
+                   "Reason before answering: on, off, or auto as the template does")
         ->check(CLI::IsMember({"on", "off", "auto"}))
         ->capture_default_str();
     run.add_flag("--merge-system", options.merge_system,
-                 "With --chat: several system messages become one at the front");
+                 "Several system messages become one at the front");
+    add_template_flags(run, options.model);
+}
+
+void add_output_flags(CLI::App& run, RunOptions& options) {
+    const FlagGroup group(run, kOutputFlags);
+    run.add_option("-n,--tokens", options.tokens,
+                   "Most tokens to generate; fewer where the context ends")
+        ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
+        ->capture_default_str();
+    run.add_option("--stop", options.stop, "End before this text (may be repeated)")
+        ->allow_extra_args(false);
+    run.add_flag("--ignore-eos", options.ignore_eos, "Go on after an end token");
+    run.add_flag("--json", options.json,
+                 "Print one JSON object, as the OpenAI API has it, instead of text");
+    run.add_option("--choices", options.choices,
+                   "So many answers to one prompt, 1..128, with draws of their own (with --json)")
+        ->check(CLI::Range(1, 128))
+        ->capture_default_str();
+    add_logprobs_flag(run, options.sampling);
+    run.add_option("--logits", options.logits,
+                   "Write float32 logits [positions, vocabulary] to this .npy file")
+        ->type_name("FILE");
+    run.add_flag("-q,--quiet", options.quiet, "Print the text alone");
 }
 
 } // namespace
@@ -250,40 +289,17 @@ void report_run(const LoadedModel& model, std::int64_t prompt_tokens, double pre
 void add_run(CLI::App& app, Action& action) {
     auto options = std::make_shared<RunOptions>();
     CLI::App* run = app.add_subcommand("run", "Generate text from a prompt");
-    add_model_flags(*run, options->model);
-    auto* prompt = run->add_option("-p,--prompt", options->prompt.text, "Prompt text");
-    auto* file = run->add_option("-f,--file", options->prompt.file, "Read the prompt from a file");
-    auto* ids = run->add_option("--ids", options->ids, "Prompt as token ids: 1,2,3");
-    prompt->excludes(file)->excludes(ids);
-    file->excludes(ids);
-    run->add_option("-n,--tokens", options->tokens,
-                    "Most tokens to generate; fewer where the context ends")
-        ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
-        ->capture_default_str();
-    run->add_option("--stop", options->stop, "End before this text (may be repeated)")
-        ->allow_extra_args(false);
-    run->add_option("--choices", options->choices,
-                    "So many answers to one prompt, with draws of their own (with --json)")
-        ->check(CLI::Range(1, 128))
-        ->capture_default_str();
+    add_prompt_flags(*run, *options);
     add_sampling_flags(*run, options->sampling, "0");
-    add_logprobs_flag(*run, options->sampling);
     add_chat_flags(*run, *options);
-    add_chat_template_flag(*run, options->model);
-    run->add_flag("--json", options->json,
-                  "Print one JSON object, as the OpenAI API has it, instead of text");
-    run->add_option("--logits", options->logits,
-                    "Write float32 logits [positions, vocabulary] to this .npy file");
-    run->add_flag("--special", options->special,
-                  "Read control tokens such as <|im_start|> in the prompt, and print them");
-    run->add_flag("--ignore-eos", options->ignore_eos, "Go on after an end token");
-    run->add_flag("-q,--quiet", options->quiet, "Print the text alone");
+    add_output_flags(*run, *options);
+    add_model_flags(*run, options->model);
     run->footer("Without -p, -f or --ids the prompt is read from standard input.\n"
                 "Examples: liverow run models/tiny -p \"Once upon a time\" -n 100 --temp 0.8\n"
                 "          liverow run models/tiny --chat -p \"What is a fox?\" --json");
-    run->callback([&action, options, prompt, ids] {
-        options->prompt.has_text = prompt->count() > 0;
-        options->has_ids = ids->count() > 0;
+    run->callback([&action, options, run] {
+        options->prompt.has_text = run->count("--prompt") > 0;
+        options->has_ids = run->count("--ids") > 0;
         action = [options]() -> Status {
             LR_TRY(check_options(*options));
             return options->chat ? run_chat(*options) : Run(*options).execute();

@@ -20,11 +20,14 @@ Result<Json> read_json(const std::string& path) {
 // --messages, then --system in front and the prompt behind, as far as they are given.
 Result<Json> conversation(const RunOptions& options) {
     JsonArray messages;
-    const auto say = [&](const char* role, const std::string& content) {
+    const auto say = [&](const char* role, const std::string& content,
+                         std::string_view from) -> Status {
+        LR_TRY(check_utf8(content, from));
         messages.push_back(Json::object({{"role", Json(role)}, {"content", Json(content)}}));
+        return {};
     };
     if (!options.system.empty())
-        say("system", options.system);
+        LR_TRY(say("system", options.system, "--system"));
     if (!options.messages.empty()) {
         LR_TRY_ASSIGN(const Json file, read_json(options.messages));
         if (!file.is_array())
@@ -36,7 +39,7 @@ Result<Json> conversation(const RunOptions& options) {
     const bool asks = options.prompt.has_text || !options.prompt.file.empty();
     if (asks || options.messages.empty()) {
         LR_TRY_ASSIGN(const std::string text, read_text_input(options.prompt, "question"));
-        say("user", text);
+        LR_TRY(say("user", text, origin_of(options.prompt, "question")));
     }
     return Json(std::move(messages));
 }
@@ -52,6 +55,7 @@ Status run_chat(const RunOptions& options) {
     LR_TRY(model->need_chat());
     ChatRequest request{.messages = {},
                         .tools = {},
+                        .template_kwargs = {},
                         .thinking = thinking(options.think),
                         .late_system = options.merge_system ? text::LateSystem::kMerge
                                                             : text::LateSystem::kKeep,
@@ -61,6 +65,7 @@ Status run_chat(const RunOptions& options) {
                         .stop = options.stop,
                         .ignore_end = options.ignore_eos};
     LR_TRY_ASSIGN(request.messages, conversation(options));
+    LR_TRY_ASSIGN(request.template_kwargs, template_kwargs(options.model));
     if (!options.tools.empty()) {
         LR_TRY_ASSIGN(request.tools, read_json(options.tools));
     }

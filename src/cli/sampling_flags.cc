@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/sampling_flags.h"
 
+#include "cli/usage.h"
 #include "ops/sampling/token_logprobs.h"
 
 #include <CLI/CLI.hpp>
@@ -62,8 +63,9 @@ Result<engine::Sampling> SamplingFlags::sampling(const model::GenerationConfig& 
 
 void add_sampling_flags(CLI::App& command, SamplingFlags& flags,
                         std::string_view default_temperature) {
+    const FlagGroup group(command, kSamplingFlags);
     command.add_option(
-        "--temp", flags.temperature,
+        "--temp,--temperature", flags.temperature,
         fmt::format("Temperature, 0..100; 0 takes the likeliest token [{}]", default_temperature));
     command.add_flag("--sample", flags.sample,
                      "Draw as the model's generation_config.json recommends");
@@ -79,7 +81,8 @@ void add_sampling_flags(CLI::App& command, SamplingFlags& flags,
     command.add_option("--repetition-penalty", flags.repetition,
                        "Divides positive logits of tokens seen, in the prompt too, and multiplies "
                        "negative ones; 1: off");
-    command.add_option("--logit-bias", flags.bias, "Added to logits: ID=VALUE,..., each -100..100")
+    command.add_option("--logit-bias", flags.bias, "Added to the logits of tokens, -100..100 each")
+        ->type_name("ID=VALUE,...")
         ->delimiter(',')
         ->allow_extra_args(false);
     command.add_option("--seed", flags.seed, "Seed of the draws; the same seed repeats a run")
@@ -89,7 +92,7 @@ void add_sampling_flags(CLI::App& command, SamplingFlags& flags,
 void add_logprobs_flag(CLI::App& command, SamplingFlags& flags) {
     command
         .add_option("--logprobs", flags.logprobs,
-                    "Print the log-probability of each token, and N likeliest ones")
+                    "Print the log-probability of each token, and of the N likeliest, 0..20")
         ->check(CLI::Range(std::int64_t{0}, std::int64_t{ops::kMaxTopLogprobs}));
 }
 

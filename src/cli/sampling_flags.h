@@ -37,7 +37,8 @@ struct SamplingFlags {
                                       std::int64_t drawable) const;
 };
 
-// --temp, --sample, --top-k, --top-p, --min-p, --presence-penalty, --frequency-penalty,
+// --temp or --temperature, --sample, --top-k, --top-p, --min-p, --presence-penalty,
+// --frequency-penalty,
 // --repetition-penalty, --logit-bias, --seed. `flags` must live until the command line is parsed;
 // `default_temperature` is what --temp's help says of its absence.
 void add_sampling_flags(CLI::App& command, SamplingFlags& flags,

@@ -69,15 +69,8 @@ class Score {
 
   private:
     Status read_items(std::string_view lines) {
-        std::int64_t number = 0;
-        for (std::size_t begin = 0; begin < lines.size();) {
-            const std::size_t end = std::min(lines.find('\n', begin), lines.size());
-            const std::string_view line = lines.substr(begin, end - begin);
-            begin = end + 1;
-            ++number;
-            if (line.empty())
-                continue;
-            LR_TRY_ASSIGN(Item item, read_item(line, fmt::format("line {}", number)));
+        for (const TextLine& line : lines_of(lines)) {
+            LR_TRY_ASSIGN(Item item, read_item(line.text, fmt::format("line {}", line.number)));
             items_.push_back(std::move(item));
         }
         return {};
@@ -203,15 +196,17 @@ void add_score(CLI::App& app, Action& action) {
     auto options = std::make_shared<Options>();
     CLI::App* command =
         app.add_subcommand("score", "Log-likelihoods of continuations, for evaluations");
-    add_model_flags(*command, options->model);
-    command->add_option("-f,--file", options->input.file, "Requests; else standard input");
+    command->add_option("-f,--file", options->input.file, "Requests; else standard input")
+        ->type_name("FILE");
     command->add_flag("--special", options->special, "Read control tokens in the texts");
-    command->footer("Requests are lines of JSON: {\"context\": \"A fox is an\", \"continuation\": "
+    add_model_flags(*command, options->model);
+    command->footer("Example: liverow score models/tiny -f requests.jsonl\n"
+                    "Requests are lines of JSON: {\"context\": \"A fox is an\", \"continuation\": "
                     "\" animal\"}\n"
                     "Answers, in the same order: {\"logprob\": -2.25, \"tokens\": 1, \"greedy\": "
                     "false}: natural\n"
                     "logarithm of the continuation's probability, its tokens, and whether each is "
-                    "the likeliest.");
+                    "the likeliest. Blank lines are skipped.");
     command->callback(
         [&action, options] { action = [options] { return Score(*options).execute(); }; });
 }

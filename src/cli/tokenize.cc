@@ -106,20 +106,18 @@ class Batch {
     Batch(const Tokenizer& tokenizer, bool special) : tokenizer_(tokenizer), special_(special) {}
 
     Status run(std::string_view lines) {
-        for (std::size_t begin = 0; begin < lines.size();) {
-            const std::size_t end = std::min(lines.find('\n', begin), lines.size());
-            LR_TRY(run_line(lines.substr(begin, end - begin)));
-            begin = end + 1;
+        for (const TextLine& line : lines_of(lines)) {
+            LR_TRY(run_line(line.text, fmt::format("line {}", line.number)));
+            ++lines_;
         }
-        log_info("{} lines, {} bytes, {} tokens, {:.3f} s of processor time, {:.1f} MB/s", line_,
+        log_info("{} lines, {} bytes, {} tokens, {:.3f} s of processor time, {:.1f} MB/s", lines_,
                  bytes_, tokens_, seconds_,
                  seconds_ > 0 ? static_cast<double>(bytes_) / 1e6 / seconds_ : 0.0);
         return {};
     }
 
   private:
-    Status run_line(std::string_view line) {
-        const std::string where = fmt::format("line {}", ++line_);
+    Status run_line(std::string_view line, const std::string& where) {
         LR_TRY_ASSIGN(const Json value,
                       parse_json(line, where, {.error_code = Code::kInvalidArgument}));
         const double start = processor_seconds();
@@ -162,7 +160,7 @@ class Batch {
 
     const Tokenizer& tokenizer_;
     bool special_;
-    std::size_t line_ = 0, bytes_ = 0, tokens_ = 0;
+    std::size_t lines_ = 0, bytes_ = 0, tokens_ = 0;
     double seconds_ = 0;
 };
 
@@ -197,8 +195,10 @@ void add_tokenize(CLI::App& app, Action& action) {
         app.add_subcommand("tokenize", "Turn text into token ids, or ids into text");
     command->add_option("MODEL", options->model, "Model folder, or a tokenizer.json")->required();
     auto* text = command->add_option("-p,--prompt", options->input.text, "The text");
-    auto* file = command->add_option("-f,--file", options->input.file, "Read the text from a file");
-    auto* decode = command->add_option("--decode", options->decode, "Ids to turn into text: 1,2,3");
+    auto* file = command->add_option("-f,--file", options->input.file, "Read the text from a file")
+                     ->type_name("FILE");
+    auto* decode = command->add_option("--decode", options->decode, "Ids to turn into text")
+                       ->type_name("1,2,3");
     text->excludes(file)->excludes(decode);
     file->excludes(decode);
     command->add_flag("--special", options->special,
@@ -209,7 +209,7 @@ void add_tokenize(CLI::App& app, Action& action) {
     auto* json = command->add_flag("--json", options->json, "Print one JSON object");
     auto* batch = command->add_flag("--batch", options->batch,
                                     "Read a JSON value a line: a string is answered by its ids, "
-                                    "an array of ids by its text");
+                                    "an array of ids by its text; blank lines are skipped");
     ids->excludes(count)->excludes(json)->excludes(batch)->excludes(decode);
     count->excludes(json)->excludes(batch)->excludes(decode);
     json->excludes(batch)->excludes(decode);

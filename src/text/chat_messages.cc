@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/chat_messages.h"
 
+#include "text/unicode.h"
+
 #include <algorithm>
 
 namespace lr::text {
@@ -46,11 +48,21 @@ class Place {
     std::size_t index_ = 0;
 };
 
+Status check_utf8(const Place& string) {
+    if (const std::optional<std::size_t> offset = first_invalid_utf8(string.value.as_string()))
+        return fail(Code::kInvalidArgument,
+                    "{}: expected UTF-8, got an invalid sequence at byte {}", string.path(),
+                    *offset);
+    return {};
+}
+
 Result<std::string> text_of(const Place& content) {
     if (content.value.is_null())
         return std::string();
-    if (content.value.is_string())
+    if (content.value.is_string()) {
+        LR_TRY(check_utf8(content));
         return content.value.as_string();
+    }
     if (!content.value.is_array())
         return content.expected("a string, an array of text parts or null");
     std::string text;
@@ -66,6 +78,7 @@ Result<std::string> text_of(const Place& content) {
         const Place words = part.member("text");
         if (!words.value.is_string())
             return words.expected("a string");
+        LR_TRY(check_utf8(words));
         text += words.value.as_string();
     }
     return text;
@@ -150,6 +163,8 @@ Status prepare_string(const Place& message, std::string_view key, Members& membe
         members.remove(key);
     else if (!member.value.is_string())
         return member.expected("a string or null");
+    else
+        return check_utf8(member);
     return {};
 }
 
