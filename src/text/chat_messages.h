@@ -24,7 +24,8 @@ enum class LateSystem {
 };
 
 // The messages; each is an object with a role. An error (kInvalidArgument) names the message, the
-// member, what was expected and what is there: "messages[2].content: expected ..., got ...".
+// member, what was expected and what is there: "messages[2].content: expected ..., got ...". Texts
+// are UTF-8.
 Result<Json> prepare_messages(const Json& messages, LateSystem late_system = LateSystem::kKeep);
 
 } // namespace lr::text

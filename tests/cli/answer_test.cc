@@ -147,6 +147,8 @@ TEST(AnswerCommands, ContradictionsAreRefused) {
     expect_refused(run({"run", "models/tiny", "--chat", "-p", "x", "--logprobs", "1"}), 2,
                    {"--logprobs: expected --json"});
     expect_refused(run({"run", "models/tiny", "--chat", "-p", "x", "--special"}), 2, {"--special"});
+    expect_refused(run({"run", "models/tiny", "-p", "x", "--template-kwargs", "{}"}), 2,
+                   {"--template-kwargs speak of a conversation; expected --chat"});
     EXPECT_EQ(run({"chat", "models/tiny", "--logprobs", "1"}).status, 2);
     EXPECT_EQ(run({"score", "models/tiny", "--chat-template", "x"}).status, 2);
 }
@@ -217,7 +219,45 @@ TEST(AnswerCommands, BitsAByteAreOfTheBytesScored) {
     EXPECT_NEAR(bits, nll * scored / bytes / 0.6931471805599453, 1e-5);
 }
 
+TEST(AnswerCommands, PerplexityReadsAPipe) {
+    const std::string text = "The cat sat on the mat, and the dog ran home to eat its food.";
+    const std::string path = file_with("ppl.txt", text);
+    const Outcome file = run({"ppl", "models/tiny", path.c_str()});
+    ASSERT_EQ(file.status, 0) << file.err;
+    for (std::vector<const char*> arguments : {std::vector<const char*>{"ppl", "models/tiny"},
+                                               {"ppl", "models/tiny", "-"},
+                                               {"ppl", "models/tiny", "/dev/stdin"}}) {
+        const Typed typed(text);
+        EXPECT_EQ(run(arguments).out, file.out);
+    }
+    const Typed typed("a\xff");
+    expect_refused(run({"ppl", "models/tiny"}), 2, {"standard input: ", "UTF-8"});
+}
+
+TEST(AnswerCommands, ScoreSkipsBlankLinesAndStillCountsThem) {
+    const std::string path =
+        file_with("blank.jsonl", "\n{\"context\":\"A fox\",\"continuation\":\" ran\"}\n  \n\r\n");
+    const Outcome outcome = run({"score", "models/tiny", "-f", path.c_str()});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
+    const std::string broken = file_with("broken.jsonl", "\n \n{}\n");
+    expect_refused(run({"score", "models/tiny", "-f", broken.c_str()}), 2, {"line 3: "});
+}
+
 TEST(AnswerCommands, BrokenTextIsRefusedByName) {
+    expect_refused(run({"run", "models/tiny", "--chat", "-q", "-p", "a\xff"}), 2,
+                   {"question: expected UTF-8, got an invalid sequence at byte 1"});
+    for (std::vector<const char*> command :
+         {std::vector<const char*>{"run", "models/tiny", "--chat", "-q", "-p", "a"},
+          {"chat", "models/tiny"}}) {
+        command.insert(command.end(), {"--system", "\xff"});
+        expect_refused(run(command), 2,
+                       {"--system: expected UTF-8, got an invalid sequence at byte 0"});
+    }
+    const Typed typed("/system \xff\nhi\n");
+    const Outcome chat = run({"chat", "models/tiny", "-n", "2"});
+    EXPECT_NE(chat.err.find("this line: expected UTF-8"), std::string::npos) << chat.err;
+    EXPECT_EQ(std::count(chat.err.begin(), chat.err.end(), '\n'), 2) << chat.err; // "hi" worked
     const std::string path = file_with("broken.txt", "ab\xff");
     expect_refused(run({"ppl", "models/tiny", path.c_str()}), 2, {path + ": ", "UTF-8"});
     expect_refused(run({"run", "models/tiny", "-q", "-f", path.c_str()}), 2,

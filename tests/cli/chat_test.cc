@@ -7,6 +7,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <fstream>
+#include <thread>
+
 namespace lr::cli {
 namespace {
 
@@ -29,6 +33,9 @@ TEST(ChatCommands, AreToldFromQuestions) {
 TEST(ChatCommands, MistakesAreExplained) {
     EXPECT_EQ(error_of("/halp"), "no command /halp; did you mean /help? /help lists all, and // "
                                  "begins a question with a slash");
+    EXPECT_EQ(error_of("/system a\xff"),
+              "this line: expected UTF-8, got an invalid sequence at byte 9");
+    EXPECT_EQ(error_of("caf\xe9"), "this line: expected UTF-8, got an invalid sequence at byte 3");
     EXPECT_EQ(error_of("/think maybe"), "expected /think on|off|auto, got \"maybe\"");
     EXPECT_EQ(error_of("/think"), "expected /think on|off|auto, got \"/think\"");
     EXPECT_EQ(error_of("/new now"), "expected /new, got \"/new now\"");
@@ -181,6 +188,45 @@ TEST_F(TinyChat, RefusalsAreOneMessage) {
     talk.undo();
     talk.ask("What is a fox?");
     EXPECT_TRUE(session.answer(request(talk), {})) << "the session goes on";
+}
+
+TEST_F(TinyChat, AnAnswerThatIsNotShownSaysHowFarItIs) {
+    ChatSession session(*model_, ChatSession::Reuse::kNone);
+    Conversation talk;
+    talk.ask("Tell me a story.");
+    ChatRequest slow = request(talk);
+    slow.ignore_end = true;
+    slow.interrupted = [] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(150));
+        return false;
+    };
+    testing::internal::CaptureStderr();
+    ASSERT_TRUE(session.answer(slow, {}));
+    const std::string unseen = testing::internal::GetCapturedStderr();
+    EXPECT_NE(unseen.find(" / 12 tokens ("), std::string::npos) << unseen;
+    EXPECT_NE(unseen.find("answer: 12 / 12 tokens (100 %)"), std::string::npos) << unseen;
+    testing::internal::CaptureStderr();
+    ASSERT_TRUE(
+        session.answer(slow, [](std::int32_t, const text::AnswerDelta&) { return Status(); }));
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST_F(TinyChat, TemplateVariablesReachTheTemplate) {
+    flags_.chat_template = testing::TempDir() + "liverow-kwargs.jinja";
+    std::ofstream(flags_.chat_template) << "{{ mood }} {{ messages[0].content }}";
+    ASSERT_TRUE(model_->need_chat().ok());
+    flags_.template_kwargs = R"({"mood": "a a a a a a a a"})";
+    Conversation talk;
+    talk.ask("x");
+    ChatRequest wish = request(talk);
+    const auto plain = ChatSession::prompt_tokens(*model_, wish);
+    wish.template_kwargs = *template_kwargs(flags_);
+    const auto moody = ChatSession::prompt_tokens(*model_, wish);
+    ASSERT_TRUE(plain && moody);
+    EXPECT_GE(*moody, *plain + 8);
+    flags_.template_kwargs = "[1]";
+    EXPECT_EQ(template_kwargs(flags_).error().message(),
+              "--template-kwargs: expected an object, got an array of 1");
 }
 
 TEST_F(TinyChat, AnInterruptEndsTheAnswerAndNotTheSession) {

@@ -65,6 +65,47 @@ TEST(Program, ExplainsItself) {
     EXPECT_EQ(run({}).status, 2);
 }
 
+TEST(Program, ExplainsEveryCommandInGroups) {
+    EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
+    const Outcome help = run({"help", "run"});
+    EXPECT_EQ(help.status, 0);
+    EXPECT_EQ(help.out, run({"run", "--help"}).out);
+    std::size_t last = 0;
+    for (const char* heading : {"Prompt:", "Sampling:", "Chat:", "Output:", "Engine:"}) {
+        const std::size_t at = help.out.find(std::string("\n\n") + heading + "\n");
+        ASSERT_NE(at, std::string::npos) << heading << " in " << help.out;
+        EXPECT_GT(at, last);
+        last = at;
+    }
+    EXPECT_NE(help.out.find("--tokens N [128]"), std::string::npos);
+    EXPECT_NE(help.out.find("--think on|off|auto [auto]"), std::string::npos);
+    for (const char* noise : {"Excludes", "REQUIRED", "INT", "2147483648", "\n\n\n"})
+        EXPECT_EQ(help.out.find(noise), std::string::npos) << noise;
+    for (const char* command : {"run", "chat", "tokenize", "ppl", "score", "synth"})
+        EXPECT_NE(run({"help", command}).out.find(std::string("liverow ") + command + " "),
+                  std::string::npos)
+            << command;
+}
+
+TEST(Program, NamesWhatAWrongWordWasMeantToBe) {
+    const auto refused = [](std::vector<const char*> arguments, const std::string& expected) {
+        const Outcome outcome = run(std::move(arguments));
+        EXPECT_EQ(outcome.status, 2);
+        EXPECT_EQ(outcome.err.substr(0, outcome.err.find('\n')), "error: " + expected);
+    };
+    refused({"run", "models/tiny", "--temprature", "1"},
+            "no flag --temprature; did you mean --temperature?");
+    refused({"run", "--tokesn=5", "models/tiny"}, "no flag --tokesn; did you mean --tokens?");
+    refused({"run", "--modl"}, "no flag --modl");
+    refused({"run", "models/tiny", "--frobnicate", "--stpo", "x"}, "no flag --frobnicate");
+    refused({"run", "models/tiny", "x", "y"}, "expected no more arguments, got \"x\"");
+    refused({"rnu", "models/tiny", "--temp", "1"}, "no command rnu; did you mean run?");
+    refused({"help", "tokenise"}, "no command tokenise; did you mean tokenize?");
+    refused({"--versoin"}, "no flag --versoin; did you mean --version?");
+    EXPECT_NE(run({"dance"}).err.find("no command dance; expected one of run, chat, "),
+              std::string::npos);
+}
+
 TEST(Program, RunsThePromptAndRepeatsWithASeed) {
     const std::vector<const char*> arguments = {
         "run",    "models/tiny", "-p", "Once upon a time", "-n", "20", "--temp", "0.9",

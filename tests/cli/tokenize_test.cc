@@ -75,6 +75,14 @@ TEST(Tokenize, AnswersLinesOfJson) {
     EXPECT_NE(outcome.err.find("5 lines, "), std::string::npos) << outcome.err;
 }
 
+TEST(Tokenize, SkipsBlankLinesAndStillCountsThem) {
+    const TextFile lines("\n\"Once upon\"\r\n \t\n[2551,364]");
+    EXPECT_EQ(output({"--batch", "-f", lines.path()}), "[2551,364,627]\n\"Once\"\n");
+    const TextFile broken("\n\n[1");
+    expect_refused(run({"tokenize", "models/tiny", "--batch", "-f", broken.path()}), 2,
+                   {"line 3:1:3: expected the rest of the document"});
+}
+
 TEST(Tokenize, ReadsATokenizerWithoutAModel) {
     const Outcome outcome =
         run({"tokenize", "tests/text/data/tokenizer.json", "-p", "the heron", "--count"});

@@ -52,7 +52,7 @@ TEST(AnswerStream, WithoutSplittingEverythingIsContent) {
     EXPECT_EQ(show(tokenizer, text, {.split_reasoning = false}).content, text);
 }
 
-TEST(AnswerStream, ATextThatStopsNowhereComesOutWhole) {
+TEST(AnswerStream, ATextThatStopsNowhereComesOutWhole_B27) {
     const Tokenizer tokenizer = small_tokenizer();
     const StopStrings stop = *StopStrings::compile({"own fox", "zzz"});
     EXPECT_EQ(show(tokenizer, "The quick brown dog ow", {.stop = &stop}).content,

@@ -58,6 +58,24 @@ TEST(ChatMessages, ArgumentsGivenAsAStringOfJsonBecomeTheObject_B36) {
                          "or a string of JSON, got 5");
 }
 
+TEST(ChatMessages, TextThatIsNotUtf8IsRefusedByName) {
+    const auto refused = [](const char* key, Json value) {
+        return prepare_messages(
+                   Json(JsonArray{Json::object({{"role", Json("user")}, {"content", Json("a")}}),
+                                  Json::object({{"role", Json("user")}, {key, std::move(value)}})}))
+            .error()
+            .message();
+    };
+    const std::string broken = "ab\xff";
+    const std::string said = ": expected UTF-8, got an invalid sequence at byte 2";
+    EXPECT_EQ(refused("content", Json(broken)), "messages[1].content" + said);
+    EXPECT_EQ(
+        refused("content",
+                Json(JsonArray{Json::object({{"type", Json("text")}, {"text", Json(broken)}})})),
+        "messages[1].content[0].text" + said);
+    EXPECT_EQ(refused("name", Json(broken)), "messages[1].name" + said);
+}
+
 TEST(ChatMessages, ErrorsNameTheMessageAndTheMember) {
     const std::pair<const char*, const char*> cases[] = {
         {"[]", "messages: expected an array of one or more messages, got an array of 0"},

@@ -63,9 +63,11 @@ TEST(Detokenizer, SkipsControlTokensAlsoInsideACharacter) {
 
 TEST(Detokenizer, EmitsNoReplacementForValidTextTokenByToken_B23) {
     const Tokenizer tokenizer = small_tokenizer();
-    const std::string text = "\xF0\x9F\x98\x80\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7 "
-                             "\xC4\x8F\xC3\xA1"
-                             "belsk\xC3\xA9 \xEC\x82\xBC\xEA\xB2\xB9\xEC\x82\xB4";
+    const std::string text =
+        "\xF0\x9F\x98\x80\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA9\xE2\x80\x8D"
+        "\xF0\x9F\x91\xA7 "
+        "\xC4\x8F\xC3\xA1"
+        "belsk\xC3\xA9 \xEC\x82\xBC\xEA\xB2\xB9\xEC\x82\xB4";
     Detokenizer detokenizer(tokenizer);
     std::string streamed;
     for (std::int32_t id : encoded(tokenizer, text)) {
