@@ -73,9 +73,9 @@ TEST(Bench, MeasuresTheMachine) {
 }
 
 TEST(Bench, MeasuresALinearLayerInEveryFormat) {
-    const Json json = document({"bench", "op", "-N", "512", "-K", "256", "-n", "1,3", "-r", "3",
-                                "--threads", "1", "--format",
-                                "bf16,fp8-block,fp8-channel,fp8-tensor,nvfp4"});
+    const Json json =
+        document({"bench", "op", "-N", "512", "-K", "256", "-n", "1,3", "-r", "3", "--threads", "1",
+                  "--format", "bf16,fp8-block,fp8-channel,fp8-tensor,nvfp4"});
     const JsonArray& rows = array(json, "rows");
     ASSERT_EQ(rows.size(), 10u);
     for (const Json& row : rows) {
@@ -108,9 +108,10 @@ TEST(Bench, MeasuresExpertsAttentionAndTheDeltaRule) {
                               "--experts", "64", "--top-k", "4", "-r", "2", "--threads", "1"});
     // One row: its four experts, and no other.
     EXPECT_EQ(number(array(up, "rows")[0], "weight_bytes"), 4 * 2 * 256 * 512);
-    const Json down = document({"bench", "op", "--op", "experts_down", "-N", "512", "-K", "128",
-                                "--experts", "64", "--top-k", "4", "-n", "2", "-r", "2",
-                                "--format", "nvfp4", "--threads", "1"});
+    const Json down =
+        document({"bench", "op",        "--op",     "experts_down", "-N",        "512", "-K",
+                  "128",   "--experts", "64",       "--top-k",      "4",         "-n",  "2",
+                  "-r",    "2",         "--format", "nvfp4",        "--threads", "1"});
     EXPECT_EQ(number(array(down, "rows")[0], "flops"), 2.0 * 8 * 512 * 128);
     const Json attention = document({"bench", "op", "--op", "attention", "--context", "128", "-n",
                                      "2", "-r", "2", "--threads", "1"});
@@ -159,8 +160,8 @@ TEST(Bench, ListsEveryLayerWhenAsked) {
 }
 
 TEST(Bench, MeasuresAPromptOfSeveralSteps) {
-    const Json json = document(
-        {"bench", "prefill", "models/tiny", "-n", "600", "-r", "2", "--threads", "1"});
+    const Json json =
+        document({"bench", "prefill", "models/tiny", "-n", "600", "-r", "2", "--threads", "1"});
     expect_positive(json, {"prefill_ms", "tokens_per_second", "gflops", "peak_share", "floor_ms"});
     EXPECT_EQ(sum(array(json, "nodes"), "flops"), number(json, "flops"));
     const Json* sgemm = json.find("sgemm");
@@ -178,8 +179,7 @@ TEST(Bench, PrintsTables) {
     for (const char* text : {"machine ", "floors ", "model ", "node ", "more, --top 0 shows them",
                              "\nstep ", "\nweights ", "\nfloor ", "\nexperts "})
         EXPECT_NE(step.out.find(text), std::string::npos) << text << "\n" << step.out;
-    const Outcome op =
-        run({"bench", "op", "--op", "attention", "--context", "64", "-r", "1"});
+    const Outcome op = run({"bench", "op", "--op", "attention", "--context", "64", "-r", "1"});
     EXPECT_EQ(op.status, 0) << op.err;
     EXPECT_NE(op.out.find("context 64"), std::string::npos) << op.out;
 }
@@ -205,8 +205,8 @@ TEST(Bench, RefusesWhatItCannotMeasure) {
     expect_refused(run({"bench", "op", "--op", "experts_gate_up", "-N", "7", "-K", "16",
                         "--experts", "4", "--top-k", "2"}),
                    2, {"expected an even -N", "got 7"});
-    expect_refused(run({"bench", "op", "--op", "experts_down", "-N", "16", "-K", "16",
-                        "--experts", "4", "--top-k", "5"}),
+    expect_refused(run({"bench", "op", "--op", "experts_down", "-N", "16", "-K", "16", "--experts",
+                        "4", "--top-k", "5"}),
                    2, {"expected --top-k of at most 4 experts, got 5"});
     expect_refused(run({"bench", "op", "-N", "16777216", "-K", "16777216"}), 1,
                    {"linear: expected at most", "got more"});

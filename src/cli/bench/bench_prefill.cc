@@ -93,7 +93,7 @@ class PrefillBench {
     void print_table() const {
         const Floors& floors = bench_->floors;
         bench_->print_head();
-        fmt::print("prompt      {} tokens in steps of up to {}, median of {}\n\n", options_.tokens,
+        fmt::print("prompt      {} tokens in steps of up to {}, median of {}; ", options_.tokens,
                    bench_->piece_tokens(), options_.repeats);
         print_node_rows(rows_, options_.flags.table);
         fmt::print("\nprefill     {:.1f} ms (+-{:.1f} %), {:.2f} tok/s\n", 1e3 * seconds_.median(),

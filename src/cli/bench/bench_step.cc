@@ -110,7 +110,7 @@ class StepBench {
 
     void print_table() const {
         bench_->print_head();
-        fmt::print("steps       {} of {} row{}, context {}\n\n", options_.steps, options_.rows,
+        fmt::print("steps       {} of {} row{}, context {}; ", options_.steps, options_.rows,
                    options_.rows == 1 ? "" : "s", options_.context);
         print_node_rows(rows_, options_.flags.table);
         const Floors& floors = bench_->floors;

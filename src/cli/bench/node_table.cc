@@ -79,6 +79,7 @@ void print_node_rows(const std::vector<NodeRow>& rows, const NodeTableOptions& o
     const std::size_t shown = options.top == 0
                                   ? rows.size()
                                   : std::min(rows.size(), static_cast<std::size_t>(options.top));
+    fmt::print("more than 100 % of a floor: some of it came out of the caches\n\n");
     fmt::print("{:<44} {:>5} {:>11} {:>6} {:>10} {:>8} {:>9} {:>8}\n", "node", "count", "us", "%",
                "MB", "GB/s", "GFLOP/s", "% floor");
     NodeRow rest;
