@@ -45,6 +45,15 @@ std::vector<JsonMember> machine_json(const MachineFacts& facts, const Floors& fl
             {"f32_gflops", Json(floors.flops / 1e9)}};
 }
 
+void print_busy(double share) {
+    constexpr double kNoticeable = 0.02;
+    if (share > kNoticeable)
+        fmt::print(
+            "busy        threads waited {:.0f} % of the time for a processor: the machine is "
+            "used by others, and these figures are no measure of it\n",
+            100 * share);
+}
+
 void print_json(std::vector<JsonMember> members) {
     fmt::print("{}\n", to_json_string(Json::object(std::move(members)), 2));
 }

@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -51,11 +52,14 @@ Status bench_cpu(const BenchFlags& flags) {
     counts.push_back(most);
     LR_TRY_ASSIGN(const FloorMeter meter, FloorMeter::make());
     std::vector<Floors> rows;
+    double busy = 0;
     {
         Progress progress("measuring", std::ssize(counts), "thread counts");
         for (int threads : counts) {
             ThreadPool pool(threads);
+            const BusyMeter meanwhile;
             rows.push_back(meter.measure(pool, true));
+            busy = std::max(busy, meanwhile.share(threads));
             progress.advance(1);
         }
     }
@@ -64,6 +68,8 @@ Status bench_cpu(const BenchFlags& flags) {
         print_rows_json(facts, meter, rows);
     else
         print_table(facts, meter, rows);
+    if (!flags.json)
+        print_busy(busy);
     return {};
 }
 

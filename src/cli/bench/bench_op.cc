@@ -84,7 +84,9 @@ class OpBench {
         LR_TRY(add_lines());
         LR_TRY_ASSIGN(const FloorMeter meter, FloorMeter::make());
         floors_ = meter.measure(pool_);
+        const BusyMeter busy;
         measure();
+        busy_ = busy.share(pool_.size());
         floors_.raise(meter.measure(pool_));
         if (options_.bench.json)
             print_lines_json();
@@ -205,6 +207,7 @@ class OpBench {
         }
         fmt::print("\nus: nothing of it in the caches; hot: run again at once; +-%: distance of "
                    "the quartiles; w: weights\n");
+        print_busy(busy_);
     }
 
     const char* bound(const Line& line) const {
@@ -235,6 +238,7 @@ class OpBench {
         members.push_back({"sizes", Json(sizes())});
         members.push_back({"activations", Json(options_.activations)});
         members.push_back({"rounds", Json(options_.rounds)});
+        members.push_back({"waited_share", Json(busy_)});
         members.push_back({"rows", Json(std::move(rows))});
         print_json(std::move(members));
     }
@@ -243,6 +247,7 @@ class OpBench {
     ThreadPool pool_;
     const MachineFacts facts_ = machine_facts();
     Floors floors_;
+    double busy_ = 0;
     std::int64_t left_ = 0; // bytes that cases may still hold
     std::vector<Line> lines_;
 };

@@ -44,7 +44,10 @@ class PrefillBench {
     // does not count.
     Status measure() {
         Progress progress("prefill", (1 + options_.repeats) * options_.tokens, "tokens");
+        std::optional<BusyMeter> busy;
         for (std::int64_t i = 0; i <= options_.repeats; ++i) {
+            if (i == 1)
+                busy.emplace();
             std::vector<double> steps;
             bench_->clock.clear();
             LR_TRY_ASSIGN(const engine::SequenceId id, bench_->engine->open_sequence());
@@ -54,6 +57,7 @@ class PrefillBench {
                 add_run(steps);
             progress.advance(options_.tokens);
         }
+        busy_ = busy->share(bench_->engine->report().threads);
         return {};
     }
 
@@ -110,6 +114,7 @@ class PrefillBench {
                        sgemm_->threads == 1 ? "" : "s", sgemm_->library, flops() / sgemm_->flops);
         else
             fmt::print("sgemm       not measured: {}\n", no_sgemm_);
+        print_busy(busy_);
     }
 
     Json sgemm_json() const {
@@ -134,6 +139,7 @@ class PrefillBench {
             {"gflops", Json(flops() / 1e9)},
             {"peak_share", Json(flops() / bench_->floors.flops)},
             {"floor_ms", Json(1e3 * total_floor(rows_))},
+            {"waited_share", Json(busy_)},
             {"sgemm", sgemm_json()},
             {"nodes", node_rows_json(rows_)},
         };
@@ -144,6 +150,7 @@ class PrefillBench {
     const Options& options_;
     std::unique_ptr<ModelBench> bench_;
     Samples seconds_;
+    double busy_ = 0;
     std::vector<NodeSeconds> runs_;
     ops::Cost total_;
     std::vector<NodeRow> rows_;

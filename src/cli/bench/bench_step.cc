@@ -33,8 +33,10 @@ class StepBench {
         bench_->clock.clear();
         std::vector<double> seconds;
         const Stopwatch watch;
+        const BusyMeter busy;
         LR_TRY(decode(options_.context + kWarmUp, options_.steps, seconds));
         wall_seconds_ = watch.seconds();
+        busy_ = busy.share(bench_->engine->report().threads);
         live_experts_ = bench_->clock.live_experts();
         for (double value : seconds)
             seconds_.add(value);
@@ -127,6 +129,7 @@ class StepBench {
         if (live_experts_ > 0)
             fmt::print("experts     {:.2f} live a layer; the bytes above count {:.2f}\n",
                        live_experts_, expected_experts());
+        print_busy(busy_);
     }
 
     void print_figures_json() const {
@@ -147,6 +150,7 @@ class StepBench {
         add("bytes", total_.bytes());
         add("flops", total_.flops);
         add("floor_ms", 1e3 * total_floor(rows_));
+        add("waited_share", busy_);
         add("live_experts", live_experts_);
         add("counted_experts", expected_experts());
         members.push_back({"nodes", node_rows_json(rows_)});
@@ -157,7 +161,7 @@ class StepBench {
     std::unique_ptr<ModelBench> bench_;
     std::vector<engine::SequenceId> sequences_;
     Samples seconds_;
-    double wall_seconds_ = 0, live_experts_ = 0;
+    double wall_seconds_ = 0, busy_ = 0, live_experts_ = 0;
     ops::Cost total_;
     std::vector<NodeRow> rows_;
 };

@@ -25,6 +25,9 @@ void add_bench_flags(CLI::App& command, BenchFlags& flags);
 void print_machine(const MachineFacts& facts, const Floors& floors);
 std::vector<JsonMember> machine_json(const MachineFacts& facts, const Floors& floors);
 
+// Nothing unless the threads waited for a noticeable share of the time (BusyMeter).
+void print_busy(double share);
+
 // A JSON document on stdout.
 void print_json(std::vector<JsonMember> members);
 

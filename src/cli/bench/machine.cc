@@ -2,12 +2,11 @@
 #include "cli/bench/machine.h"
 
 #include "cli/bench/peaks.h"
-#include "core/clock.h"
 #include "core/cpus.h"
-#include "core/text_file.h"
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sys/mman.h>
@@ -20,7 +19,7 @@ constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 constexpr std::int64_t kUnknownCache = 64 * kMiB;
 // Enough for one of them to be undisturbed; a machine that is slow by nature is given less.
 constexpr int kRounds = 5;
-constexpr double kMostSeconds = 1.0;
+constexpr double kMostSeconds = 0.5;
 // What one thread takes at a time: long enough for eight streams of some pages each, short enough
 // that threads end together.
 constexpr std::int64_t kChunk = 8 * kMiB;
@@ -141,6 +140,23 @@ MachineFacts machine_facts() {
     facts.free_bytes = number(field("/proc/meminfo", "MemAvailable")) * 1024;
     facts.huge_pages = chosen_word(first_line("/sys/kernel/mm/transparent_hugepage/enabled"));
     return facts;
+}
+
+// Each thread's schedstat: nanoseconds on a processor, nanoseconds in the queue, turns.
+double BusyMeter::waited_seconds() {
+    double total = 0;
+    std::error_code ignored;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", ignored)) {
+        std::ifstream file(task.path() / "schedstat");
+        double ran = 0, waited = 0;
+        if (file >> ran >> waited)
+            total += waited * 1e-9;
+    }
+    return total;
+}
+
+double BusyMeter::share(int threads) const {
+    return std::clamp((waited_seconds() - waited_) / (watch_.seconds() * threads), 0.0, 1.0);
 }
 
 std::int64_t cold_bytes(const MachineFacts& facts) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/buffer.h"
+#include "core/clock.h"
 #include "core/thread_pool.h"
 #include "ops/op.h"
 
@@ -22,6 +23,21 @@ MachineFacts machine_facts();
 
 // Bytes that together do not stay in the caches, whoever reads them in turn.
 std::int64_t cold_bytes(const MachineFacts& facts);
+
+// How much of the time since it was made this process's threads stood in the queue for a processor:
+// a share of what `threads` of them could have run, 0 where the system does not say. Figures of a
+// machine that others use are theirs as well.
+class BusyMeter {
+  public:
+    BusyMeter() : waited_(waited_seconds()) {}
+    double share(int threads) const;
+
+  private:
+    static double waited_seconds();
+
+    double waited_;
+    Stopwatch watch_;
+};
 
 // Of a number of threads.
 struct Floors {
