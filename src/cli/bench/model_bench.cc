@@ -38,7 +38,7 @@ Result<std::unique_ptr<ModelBench>> ModelBench::load(const ModelBenchFlags& flag
                                                      std::int64_t context, std::int64_t sequences) {
     std::unique_ptr<ModelBench> bench(new ModelBench(flags));
     LR_TRY_ASSIGN(bench->opened, model::open_model(flags.model));
-    for (const std::string& text : bench->opened.resolved.disagreements)
+    for (const std::string& text : bench->opened.disagreements)
         log_warning("{}", text);
     LR_TRY_ASSIGN(bench->engine,
                   engine::Engine::load(bench->opened, {.threads = flags.bench.threads,
