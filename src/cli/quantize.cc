@@ -3,6 +3,7 @@
 // liverow quantize: a quantised copy of a model folder.
 #include "model/quantize.h"
 
+#include "cli/calibrate.h"
 #include "cli/commands.h"
 #include "core/buffer.h"
 #include "core/clock.h"
@@ -19,6 +20,7 @@ struct Options {
     std::string in, out, format, flavor, scales = "max";
     bool experts_only = false, json = false;
     model::QuantizeOptions quantize;
+    CalibrateOptions calibrate; // no text: not asked for
     int threads = 0;
 };
 
@@ -32,9 +34,14 @@ constexpr const char* kFooter =
     "               with one scale a matrix\n"
     "\"All linears\" are the projections of attention and gated delta net, FFN, shared and routed\n"
     "experts. Router, gates, in_proj_a/b, convolution, norms, embeddings, lm_head, vision and MTP\n"
-    "are copied as they are, and so are tokenizer, template and generation config. Weights alone "
-    "are\n"
-    "quantised: activation scales would need calibration, and none are written.\n"
+    "are copied as they are, and so are tokenizer, template and generation config.\n"
+    "\n"
+    "Activations: the FP8 formats have none to store, theirs are scaled as they come. NVFP4 "
+    "copies\n"
+    "are for plain activations (W4A16) unless --calibrate gives a text: then IN is run over it, "
+    "and\n"
+    "each matrix gets a scale for the largest input seen (W4A4; FP8 of nvfp4-mixed: static). All\n"
+    "experts of a layer share theirs. Control tokens in the text are read as such.\n"
     "\n"
     "An interrupted run leaves complete weight files, a note and no config.json; the same command\n"
     "goes on from there. The table at the end says, for each kind of module, how far the copy is\n"
@@ -44,7 +51,8 @@ constexpr const char* kFooter =
     "Examples:\n"
     "  liverow quantize models/tiny tiny-fp8 --format fp8-block\n"
     "  liverow quantize models/tiny tiny-fp4 --format nvfp4 --experts-only --scales mse\n"
-    "  liverow ppl tiny-fp8 text.txt";
+    "  liverow quantize models/tiny tiny-w4a4 --format nvfp4 --calibrate text.txt\n"
+    "  liverow ppl tiny-w4a4 text.txt --activations quant";
 
 void print_table(const model::QuantizeReport& report) {
     fmt::print("{:<15} {:<11} {:>9} {:>9} {:>9} {:>10} {:>8}  {}\n", "kind", "format", "matrices",
@@ -81,6 +89,7 @@ Json report_json(const Options& options, const model::QuantizeReport& report, do
                          {"flavor", Json(model::quantize_flavor_name(scheme.flavor))},
                          {"experts_only", Json(scheme.experts_only)},
                          {"scales", Json(options.scales)},
+                         {"calibrated", Json(scheme.calibrated)},
                          {"tensors", Json(report.tensors)},
                          {"files", Json(report.files)},
                          {"kept_files", Json(report.kept_files)},
@@ -91,11 +100,28 @@ Json report_json(const Options& options, const model::QuantizeReport& report, do
                          {"modules", Json(std::move(modules))}});
 }
 
+// What cannot be quantised is refused before the text is run, which takes longer.
+Result<model::InputRanges> measure_inputs(const Options& options) {
+    LR_TRY_ASSIGN(const model::OpenModel opened, model::open_model(options.in));
+    model::QuantizeScheme uncalibrated = options.quantize.scheme;
+    uncalibrated.calibrated = false;
+    const auto plan = model::plan_quantize(opened, uncalibrated, options.quantize.max_shard_bytes);
+    if (!plan)
+        return fail(plan.error());
+    CalibrateOptions calibration = options.calibrate;
+    calibration.threads = options.threads;
+    return calibrate(opened, calibration);
+}
+
 Status quantize(Options options) {
     const auto scales =
         options.scales == "mse" ? numerics::BlockScales::kMse : numerics::BlockScales::kAmax;
-    LR_TRY_ASSIGN(options.quantize.scheme, model::quantize_scheme(options.format, options.flavor,
-                                                                  options.experts_only, scales));
+    LR_TRY_ASSIGN(options.quantize.scheme,
+                  model::quantize_scheme(options.format, options.flavor, options.experts_only,
+                                         scales, !options.calibrate.text.empty()));
+    if (options.quantize.scheme.calibrated) {
+        LR_TRY_ASSIGN(options.quantize.ranges, measure_inputs(options));
+    }
     const Stopwatch watch;
     ThreadPool pool(options.threads);
     LR_TRY_ASSIGN(const model::QuantizeReport report,
@@ -137,6 +163,15 @@ void add_quantize(CLI::App& app, Action& action) {
             "NVFP4 block scales: max (largest weight / 6), or mse: of eleven scales around "
             "it the one with the least squared error, some three times slower")
         ->check(CLI::IsMember({"max", "mse"}))
+        ->capture_default_str();
+    CLI::Option* text = command->add_option("--calibrate", options->calibrate.text,
+                                            "Text file, UTF-8: run it to find scales "
+                                            "of activations (nvfp4, nvfp4-mixed)");
+    command
+        ->add_option("--calibrate-tokens", options->calibrate.tokens,
+                     "Tokens to run, of the beginning of the text")
+        ->check(CLI::PositiveNumber)
+        ->needs(text)
         ->capture_default_str();
     command
         ->add_option("--shard-bytes", options->quantize.max_shard_bytes,

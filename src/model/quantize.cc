@@ -169,7 +169,7 @@ Result<QuantizeReport> quantize_checkpoint(const std::string& in, const std::str
                                            const QuantizeOptions& options, ThreadPool& pool) {
     LR_TRY_ASSIGN(const OpenModel opened, open_model(in));
     LR_TRY_ASSIGN(const QuantizePlan plan,
-                  plan_quantize(opened, options.scheme, options.max_shard_bytes));
+                  plan_quantize(opened, options.scheme, options.max_shard_bytes, options.ranges));
     LR_TRY_ASSIGN(QuantizeFolder folder,
                   QuantizeFolder::open(out, opened, plan, options.max_shard_bytes));
     return Quantizer(opened, plan, options, folder, pool).run(out);

@@ -5,11 +5,13 @@
 //
 // Streamed: memory holds the output of two batches of matrices, not files. The bytes written depend
 // on input and options alone, not on threads, batches or interruptions. Weights are quantised from
-// the values of the file; activation scales are not calibrated, so no input_scale is written.
+// the values of the file. Activation scales come from ranges that the caller has measured; all
+// matrices of an entry (fused ones, the experts of a layer) share theirs.
 #pragma once
 
 #include "core/thread_pool.h"
 #include "model/quantize_error.h"
+#include "model/quantize_plan.h"
 #include "model/quantize_scheme.h"
 
 #include <cstdint>
@@ -20,6 +22,7 @@ namespace lr::model {
 
 struct QuantizeOptions {
     QuantizeScheme scheme;
+    InputRanges ranges = {}; // of every quantised entry, if the scheme is calibrated
     std::int64_t max_shard_bytes = 5'000'000'000;
     std::int64_t batch_elements = std::int64_t{1} << 26; // quantised at a time, or one job
 };

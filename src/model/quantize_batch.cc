@@ -67,12 +67,22 @@ struct QuantizeBatch::Matrix {
     const QuantizeMatrix* in;
     std::size_t job; // of the batch
     StoredFormat format;
-    std::vector<std::byte> global, scale, codes;
+    std::vector<std::byte> input, global, scale, codes;
     DecodeScale decode{1}; // of the job, where the format has a global factor
     EncodeScale encode{1};
 
     std::vector<std::byte>& of(StoredPart part) {
-        return part == StoredPart::kGlobal ? global : part == StoredPart::kScale ? scale : codes;
+        switch (part) {
+        case StoredPart::kInput:
+            return input;
+        case StoredPart::kGlobal:
+            return global;
+        case StoredPart::kScale:
+            return scale;
+        case StoredPart::kCodes:
+            break;
+        }
+        return codes;
     }
 };
 
@@ -193,7 +203,8 @@ void QuantizeBatch::cut_into_bands() {
     for (std::size_t j = 0; j < jobs_.size(); ++j)
         for (const QuantizeMatrix& in : jobs_[j].matrices) {
             const Entry& entry = plan_.model.entries()[length(jobs_[j].entry)];
-            matrices_.push_back({&in, j, stored_format(plan_.scheme, entry.format), {}, {}, {}});
+            matrices_.push_back(
+                {&in, j, stored_format(plan_.scheme, entry.format), {}, {}, {}, {}});
             Matrix& matrix = matrices_.back();
             for (const StoredSpec& out : in.out) {
                 matrix.of(out.part).resize(length(out.spec.bytes()));
@@ -253,6 +264,18 @@ void QuantizeBatch::set_globals() {
     }
 }
 
+void QuantizeBatch::set_inputs() {
+    for (Matrix& matrix : matrices_) {
+        if (matrix.input.empty())
+            continue;
+        const auto entry = length(jobs_[matrix.job].entry);
+        const DecodeScale decode(plan_.model.entries()[entry].input_scale);
+        const bool inverse = matrix.format == StoredFormat::kNvfp4Compressed;
+        const float stored = inverse ? EncodeScale(decode).value : decode.value;
+        std::memcpy(matrix.input.data(), &stored, sizeof stored);
+    }
+}
+
 Status QuantizeBatch::run(ThreadPool& pool) {
     cut_into_bands();
     const auto each_band = [&](auto body) {
@@ -265,6 +288,7 @@ Status QuantizeBatch::run(ThreadPool& pool) {
     each_band([this](Band& band) { look(band); });
     LR_TRY(check_finite());
     set_globals();
+    set_inputs();
     each_band([this](Band& band) { quantise(band); });
     std::vector<QuantizeError> sums(jobs_.size());
     for (const Band& band : bands_)

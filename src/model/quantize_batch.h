@@ -51,6 +51,7 @@ class QuantizeBatch {
     void look(Band& band);
     Status check_finite() const;
     void set_globals();
+    void set_inputs();
     void quantise(Band& band);
 
     const QuantizePlan& plan_;

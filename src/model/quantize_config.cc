@@ -5,6 +5,7 @@
 #include "core/version.h"
 
 #include <set>
+#include <utility>
 
 namespace lr::model {
 namespace {
@@ -90,19 +91,21 @@ Json hf_config(const Model& model, const ModuleNames& names) {
 
 // --- ModelOpt ---
 
-std::string_view modelopt_algo(WeightFormat format) {
-    // Weight-only: the files carry no input_scale.
-    return format == WeightFormat::kNvfp4 ? "W4A16_NVFP4" : "FP8";
+std::string_view modelopt_algo(const QuantizeScheme& scheme, WeightFormat format) {
+    if (format != WeightFormat::kNvfp4)
+        return "FP8"; // with input_scale or without
+    return scheme.calibrated ? "NVFP4" : "W4A16_NVFP4";
 }
 
 // Module by module; routed experts by their container.
-Json quantized_layers(const Model& model, const ModuleNames& names) {
+Json quantized_layers(const QuantizeScheme& scheme, const Model& model, const ModuleNames& names) {
     std::vector<JsonMember> layers;
     std::string container;
     for (const Entry& entry : model.entries()) {
         if (entry.format == WeightFormat::kPlain)
             continue;
-        std::vector<JsonMember> members = {{"quant_algo", Json(modelopt_algo(entry.format))}};
+        std::vector<JsonMember> members = {
+            {"quant_algo", Json(modelopt_algo(scheme, entry.format))}};
         if (entry.format == WeightFormat::kNvfp4)
             members.push_back({"group_size", Json(kGroup)});
         const Json format = Json::object(std::move(members));
@@ -133,11 +136,11 @@ std::vector<JsonMember> modelopt_members(const QuantizeScheme& scheme, const Mod
                                          const ModuleNames& names, const char* excluded) {
     std::vector<JsonMember> members = {
         {"quant_algo",
-         Json(mixed(scheme) ? "MIXED_PRECISION" : modelopt_algo(WeightFormat::kNvfp4))},
+         Json(mixed(scheme) ? "MIXED_PRECISION" : modelopt_algo(scheme, WeightFormat::kNvfp4))},
         {"group_size", Json(kGroup)},
         {excluded, plain_modules(QuantizeFlavor::kModelOpt, model, names)}};
     if (mixed(scheme))
-        members.push_back({"quantized_layers", quantized_layers(model, names)});
+        members.push_back({"quantized_layers", quantized_layers(scheme, model, names)});
     return members;
 }
 
@@ -150,12 +153,19 @@ Json modelopt_config(const QuantizeScheme& scheme, const Model& model, const Mod
 
 // --- compressed-tensors ---
 
-std::vector<JsonMember> float_args(int bits, const char* strategy, bool dynamic) {
+std::vector<JsonMember> float_args(int bits, const char* strategy, Json dynamic) {
     return {{"num_bits", Json(bits)},
             {"type", Json("float")},
             {"symmetric", Json(true)},
             {"strategy", Json(strategy)},
-            {"dynamic", Json(dynamic)}};
+            {"dynamic", std::move(dynamic)}};
+}
+
+std::vector<JsonMember> nvfp4_args(Json dynamic) {
+    std::vector<JsonMember> args = float_args(4, "tensor_group", std::move(dynamic));
+    args.push_back({"group_size", Json(kGroup)});
+    args.push_back({"scale_dtype", Json("torch.float8_e4m3fn")});
+    return args;
 }
 
 struct CompressedGroup {
@@ -163,32 +173,33 @@ struct CompressedGroup {
     std::vector<JsonMember> weights, activations; // activations empty: not quantised
 };
 
-CompressedGroup compressed_group(QuantizeFormat format) {
-    switch (format) {
+CompressedGroup compressed_group(const QuantizeScheme& scheme) {
+    switch (scheme.format) {
     case QuantizeFormat::kFp8Block: {
-        CompressedGroup group = {"float-quantized", float_args(8, "block", false),
-                                 float_args(8, "group", true)};
+        CompressedGroup group = {"float-quantized", float_args(8, "block", Json(false)),
+                                 float_args(8, "group", Json(true))};
         group.weights.push_back({"block_structure", block_shape()});
         group.activations.push_back({"group_size", Json(numerics::kFp8Group)});
         return group;
     }
     case QuantizeFormat::kFp8Channel:
-        return {"float-quantized", float_args(8, "channel", false), float_args(8, "token", true)};
+        return {"float-quantized", float_args(8, "channel", Json(false)),
+                float_args(8, "token", Json(true))};
     case QuantizeFormat::kNvfp4: {
-        CompressedGroup group = {"nvfp4-pack-quantized", float_args(4, "tensor_group", false), {}};
-        group.weights.push_back({"group_size", Json(kGroup)});
-        group.weights.push_back({"scale_dtype", Json("torch.float8_e4m3fn")});
+        CompressedGroup group = {"nvfp4-pack-quantized", nvfp4_args(Json(false)), {}};
+        if (scheme.calibrated) // "local": block scales at run time, under a factor of the file
+            group.activations = nvfp4_args(Json("local"));
         return group;
     }
     case QuantizeFormat::kNvfp4Mixed:
         break;
     }
-    LR_CHECK(format != QuantizeFormat::kNvfp4Mixed);
+    LR_CHECK(!mixed(scheme));
     return {};
 }
 
 Json compressed_config(const QuantizeScheme& scheme, const Model& model, const ModuleNames& names) {
-    CompressedGroup group = compressed_group(scheme.format);
+    CompressedGroup group = compressed_group(scheme);
     const Json activations =
         group.activations.empty() ? Json() : Json::object(std::move(group.activations));
     const Json group_0 = Json::object({{"targets", list({Json("Linear")})},

@@ -4,6 +4,7 @@
 #include "checkpoint/atomic_file.h"
 #include "core/text_file.h"
 #include "core/version.h"
+#include "numerics/counter_rng.h"
 
 #include <algorithm>
 #include <array>
@@ -49,12 +50,24 @@ Json input_state(const OpenModel& opened) {
     return Json(std::move(files));
 }
 
-Json options_of(const QuantizeScheme& scheme, std::int64_t max_shard_bytes) {
+// What tells one calibration from another, in few characters; null without one.
+Json input_scales_of(const QuantizePlan& plan) {
+    if (!plan.scheme.calibrated)
+        return Json();
+    std::string scales;
+    for (const Entry& entry : plan.model.entries())
+        scales += fmt::format("{} ", entry.input_scale);
+    return Json(fmt::format("{:016x}", numerics::fnv1a64(scales)));
+}
+
+Json options_of(const QuantizePlan& plan, std::int64_t max_shard_bytes) {
+    const QuantizeScheme& scheme = plan.scheme;
     return Json::object(
         {{"format", Json(quantize_format_name(scheme.format))},
          {"flavor", Json(quantize_flavor_name(scheme.flavor))},
          {"experts_only", Json(scheme.experts_only)},
          {"scales", Json(scheme.scales == numerics::BlockScales::kMse ? "mse" : "max")},
+         {"input_scales", input_scales_of(plan)},
          {"shard_bytes", Json(max_shard_bytes)}});
 }
 
@@ -96,7 +109,7 @@ Result<QuantizeFolder> QuantizeFolder::open(const std::string& path, const OpenM
                                             std::int64_t max_shard_bytes) {
     QuantizeFolder folder(path, opened, plan);
     folder.made_ = Json::object({{"liverow", Json(kVersion)},
-                                 {"options", options_of(plan.scheme, max_shard_bytes)},
+                                 {"options", options_of(plan, max_shard_bytes)},
                                  {"input", input_state(opened)}});
     LR_TRY(folder.prepare());
     return folder;

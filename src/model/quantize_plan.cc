@@ -2,6 +2,7 @@
 #include "model/quantize_plan.h"
 
 #include "core/check.h"
+#include "core/log.h"
 
 #include <algorithm>
 #include <set>
@@ -16,8 +17,8 @@ using checkpoint::TensorSpec;
 
 class Planner {
   public:
-    Planner(const OpenModel& opened, const QuantizeScheme& scheme)
-        : opened_(opened), resolved_(opened.resolved) {
+    Planner(const OpenModel& opened, const QuantizeScheme& scheme, const InputRanges& ranges)
+        : opened_(opened), resolved_(opened.resolved), ranges_(ranges) {
         plan_.scheme = scheme;
     }
 
@@ -79,6 +80,8 @@ class Planner {
                 LR_TRY(add_copy(*weight.weight));
             return {};
         }
+        if (plan_.scheme.calibrated)
+            LR_TRY(set_input_scale(plan_.model.entries()[at]));
         if (target.kind == TensorKind::kRouted)
             return add_experts(index, found.stored_per_expert, stored);
         QuantizeJob job{.entry = index};
@@ -86,6 +89,24 @@ class Planner {
             LR_TRY(add_matrix(job, target.sources[s].name, target.sources[s].shape,
                               *stored[s].weight, 0));
         plan_.jobs.push_back(std::move(job));
+        return {};
+    }
+
+    Status set_input_scale(Entry& entry) const {
+        const auto range = ranges_.find(entry.name);
+        if (range == ranges_.end())
+            return error(Code::kInvalidArgument,
+                         fmt::format("{}: expected the range of its inputs, got none", entry.name));
+        const float amax = range->second;
+        if (amax == 0) {
+            // The scale of a range of 0 would saturate whatever does come.
+            log_warning("{}: its inputs were all 0 in calibration; their scale is 1", entry.name);
+            entry.input_scale = 1;
+        } else {
+            entry.input_scale = entry.format == WeightFormat::kNvfp4
+                                    ? numerics::nvfp4_decode_scale(amax).value
+                                    : numerics::fp8_scale(amax);
+        }
         return {};
     }
 
@@ -156,6 +177,7 @@ class Planner {
 
     const OpenModel& opened_;
     const ResolvedModel& resolved_;
+    const InputRanges& ranges_;
     QuantizePlan plan_;
     std::set<std::string_view> used_;
 };
@@ -195,8 +217,8 @@ std::int64_t QuantizePlan::bytes() const {
 }
 
 Result<QuantizePlan> plan_quantize(const OpenModel& opened, const QuantizeScheme& scheme,
-                                   std::int64_t max_shard_bytes) {
-    return Planner(opened, scheme).run(max_shard_bytes);
+                                   std::int64_t max_shard_bytes, const InputRanges& ranges) {
+    return Planner(opened, scheme, ranges).run(max_shard_bytes);
 }
 
 } // namespace lr::model

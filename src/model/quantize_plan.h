@@ -9,6 +9,8 @@
 #include "model/quantize_scheme.h"
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -42,9 +44,12 @@ struct QuantizeShard {
     std::int64_t bytes() const; // of tensor data
 };
 
+// Largest |x| of the activations that meet a weight, by the name of its entry.
+using InputRanges = std::map<std::string, float, std::less<>>;
+
 struct QuantizePlan {
     QuantizeScheme scheme;
-    Model model; // the copy's: formats as they will be
+    Model model; // the copy's: formats and, where calibrated, input scales as they will be
     ModuleNames names;
     std::vector<QuantizeJob> jobs;     // in file order: F32 copies first, then as the table lists
     std::vector<QuantizeShard> shards; // the same, cut into files
@@ -53,9 +58,10 @@ struct QuantizePlan {
 };
 
 // kInvalidFile when a weight of `opened` is quantised already; kInvalidArgument for experts of a
-// model without any; kUnsupported for NVFP4 rows that are no whole blocks of 16, or a tensor of a
-// dtype that cannot be copied. `opened` must outlive the plan.
+// model without any, or a calibrated scheme without the range of a quantised entry; kUnsupported
+// for NVFP4 rows that are no whole blocks of 16, or a tensor of a dtype that cannot be copied.
+// `ranges` are read if the scheme is calibrated. `opened` must outlive the plan.
 Result<QuantizePlan> plan_quantize(const OpenModel& opened, const QuantizeScheme& scheme,
-                                   std::int64_t max_shard_bytes);
+                                   std::int64_t max_shard_bytes, const InputRanges& ranges = {});
 
 } // namespace lr::model

@@ -88,8 +88,8 @@ std::string_view quantize_flavor_name(QuantizeFlavor flavor) {
 }
 
 Result<QuantizeScheme> quantize_scheme(std::string_view format, std::string_view flavor,
-                                       bool experts_only, BlockScales scales) {
-    QuantizeScheme scheme{.experts_only = experts_only, .scales = scales};
+                                       bool experts_only, BlockScales scales, bool calibrated) {
+    QuantizeScheme scheme{.experts_only = experts_only, .scales = scales, .calibrated = calibrated};
     LR_TRY_ASSIGN(scheme.format, find_name(kFormats, format, "format"));
     const auto* first = std::find_if(kPairs.begin(), kPairs.end(),
                                      [&](const auto& pair) { return pair.first == scheme.format; });
@@ -107,6 +107,11 @@ Result<QuantizeScheme> quantize_scheme(std::string_view format, std::string_view
     if (fp8 && scales == BlockScales::kMse)
         return fail(Code::kInvalidArgument,
                     "scales mse: expected a format with NVFP4 blocks (nvfp4, nvfp4-mixed), got {}",
+                    format);
+    if (fp8 && calibrated)
+        return fail(Code::kInvalidArgument,
+                    "calibration: expected a format with static activation scales (nvfp4, "
+                    "nvfp4-mixed), got {}, whose activations are scaled as they come",
                     format);
     return scheme;
 }
@@ -167,6 +172,12 @@ std::vector<StoredSpec> stored_specs(const QuantizeScheme& scheme, WeightFormat 
     const auto codes = [&](const char* suffix) {
         return StoredSpec{StoredPart::kCodes, {base + suffix, DType::kU8, {rows, columns / 2}}};
     };
+    const auto with_input = [&](const char* suffix, std::vector<StoredSpec> specs) {
+        const Shape shape = specs.front().spec.shape; // of the weight's own global factor
+        if (scheme.calibrated)
+            specs.insert(specs.begin(), {StoredPart::kInput, {base + suffix, DType::kF32, shape}});
+        return specs;
+    };
     const StoredSpec block_scale =
         scale(".weight_scale", DType::kE4M3, {rows, columns / numerics::kNvfp4Block});
     switch (stored_format(scheme, format)) {
@@ -181,11 +192,13 @@ std::vector<StoredSpec> stored_specs(const QuantizeScheme& scheme, WeightFormat 
     case StoredFormat::kFp8Channel:
         return {scale(".weight_scale", DType::kF32, {rows, 1}), fp8};
     case StoredFormat::kFp8Tensor:
-        return {global(".weight_scale", {}), fp8};
+        return with_input(".input_scale", {global(".weight_scale", {}), fp8});
     case StoredFormat::kNvfp4ModelOpt:
-        return {global(".weight_scale_2", {}), codes(".weight"), block_scale};
+        return with_input(".input_scale",
+                          {global(".weight_scale_2", {}), codes(".weight"), block_scale});
     case StoredFormat::kNvfp4Compressed:
-        return {global(".weight_global_scale", {1}), codes(".weight_packed"), block_scale};
+        return with_input(".input_global_scale", {global(".weight_global_scale", {1}),
+                                                  codes(".weight_packed"), block_scale});
     }
     return {};
 }

@@ -34,13 +34,15 @@ struct QuantizeScheme {
     QuantizeFlavor flavor = QuantizeFlavor::kHf;
     bool experts_only = false;
     numerics::BlockScales scales = numerics::BlockScales::kAmax;
+    bool calibrated = false; // matrices carry a static scale of their activations
 };
 
 // Names as on the command line; an empty flavor is the format's first. kInvalidArgument for names
-// and pairs that do not exist, with the list of what does, and for a search of scales in a format
-// without NVFP4.
+// and pairs that do not exist, with the list of what does, and for a search of scales or
+// calibration in a format without NVFP4.
 Result<QuantizeScheme> quantize_scheme(std::string_view format, std::string_view flavor,
-                                       bool experts_only, numerics::BlockScales scales);
+                                       bool experts_only, numerics::BlockScales scales,
+                                       bool calibrated = false);
 std::vector<std::string> quantize_format_names();
 std::vector<std::string> quantize_flavor_names();
 std::string_view quantize_format_name(QuantizeFormat format);
@@ -53,7 +55,7 @@ checkpoint::StoredFormat stored_format(const QuantizeScheme& scheme, WeightForma
 
 // What the matrix "X.weight" [rows, columns] becomes; `base` is X. Tensors of wider elements come
 // first, so that each lies aligned.
-enum class StoredPart : std::uint8_t { kGlobal, kScale, kCodes };
+enum class StoredPart : std::uint8_t { kInput, kGlobal, kScale, kCodes };
 struct StoredSpec {
     StoredPart part;
     checkpoint::TensorSpec spec;
