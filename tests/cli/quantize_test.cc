@@ -20,7 +20,7 @@ TEST_F(Quantize, HelpTeachesFormatsAndWhatAnInterruptionLeaves) {
     const Outcome help = run({"quantize", "--help"});
     EXPECT_EQ(help.status, 0);
     for (const char* part : {"fp8-block", "nvfp4-mixed", "compressed-tensors", "--experts-only",
-                             "the same command\ngoes on from there", "liverow ppl"})
+                             "--calibrate", "the same command\ngoes on from there", "liverow ppl"})
         EXPECT_NE(help.out.find(part), std::string::npos) << part;
     EXPECT_NE(run({"--help"}).out.find("quantize"), std::string::npos);
 }
@@ -46,6 +46,7 @@ TEST_F(Quantize, JsonHoldsEveryModule) {
     const auto report = parse_json(made.out, "stdout");
     ASSERT_TRUE(report) << report.error().message();
     EXPECT_EQ(report->find("flavor")->as_string(), "compressed-tensors");
+    EXPECT_FALSE(report->find("calibrated")->as_bool());
     EXPECT_EQ(report->find("modules")->as_array().size(), 8 * 4u);
     const JsonArray& kinds = report->find("kinds")->as_array();
     ASSERT_EQ(kinds.size(), 2u);
