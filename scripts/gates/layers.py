@@ -40,7 +40,7 @@ THIRD_PARTY = [
     (r"fmt/", r"src/|tests/|bench/|cmake/fmt\.cc$"),
     (r"boost/json", r"src/core/[^/]*\.cc$"),
     (r"boost/(asio|beast)", r"src/server/[^/]*\.cc$"),
-    (r"CLI/", r"src/cli/[^/]*\.(cc|h)$"),
+    (r"CLI/", r"src/cli/(?:bench/)?[^/]*\.(cc|h)$"),
     (r"utf8proc\.h", r"(src|tests)/text/(?:values/)?[^/]*\.cc$"),
     (r"(gtest|gmock)/", r"tests/|bench/"),
     (r"pcre2\.h", r"tests/text/"),

@@ -21,12 +21,12 @@ import gguf
 import numpy as np
 
 TYPES = gguf.GGMLQuantizationType
+NVFP4 = getattr(TYPES, "NVFP4", None)  # gguf before 0.18 does not know it
 DEVIATION = 0.02
 POOL_BYTES = 32 << 20  # random bytes of a type; larger tensors repeat them
 # numbers in a block, bytes of it
-BLOCKS = {TYPES.F32: (1, 4), TYPES.BF16: (1, 2), TYPES.Q8_0: (32, 34), TYPES.NVFP4: (64, 36)}
-FILE_TYPES = {TYPES.BF16: gguf.LlamaFileType.MOSTLY_BF16, TYPES.Q8_0: gguf.LlamaFileType.MOSTLY_Q8_0}
-NEAREST = {"BF16": TYPES.BF16, "F32": TYPES.BF16, "F8_E4M3": TYPES.Q8_0, "U8": TYPES.NVFP4}
+BLOCKS = {TYPES.F32: (1, 4), TYPES.BF16: (1, 2), TYPES.Q8_0: (32, 34), NVFP4: (64, 36)}
+NEAREST = {"BF16": TYPES.BF16, "F32": TYPES.BF16, "F8_E4M3": TYPES.Q8_0, "U8": NVFP4}
 
 
 def stored_types(folder):
@@ -144,6 +144,8 @@ class Shapes:
         dtype = self.stored(source)
         if dtype not in NEAREST:
             sys.exit(f"{source}: expected one of {', '.join(NEAREST)}, got {dtype or 'no such tensor'}")
+        if NEAREST[dtype] is None:
+            sys.exit(f"{source}: NVFP4 needs a newer gguf package than {gguf.__file__}")
         return NEAREST[dtype]
 
 
@@ -233,12 +235,13 @@ def write_model(folder, out, head="same", seed=1):
     for name, dimensions, fill, source in shapes.tensors():
         kind = shapes.type_of(name, fill, source, head)
         layout.append((name, dimensions, fill, kind))
-        if kind == TYPES.NVFP4:  # one more factor for the tensor, or for each expert
+        if kind == NVFP4:  # one more factor for the tensor, or for each expert
             experts = dimensions[2] if len(dimensions) == 3 else 1
             layout.append((name.replace(".weight", ".scale"), (experts,), "factor", TYPES.F32))
     kinds = [kind for _, _, fill, kind in layout if fill == "matrix"]
+    file_type = getattr(gguf.LlamaFileType, "MOSTLY_" + max(kinds, key=kinds.count).name)
     writer = gguf.GGUFWriter(out, "qwen35moe" if shapes.moe else "qwen35")
-    write_facts(writer, shapes, FILE_TYPES.get(max(kinds, key=kinds.count), gguf.LlamaFileType.MOSTLY_Q8_0))
+    write_facts(writer, shapes, file_type)
     write_vocabulary(writer, shapes["vocab_size"])
     total = {}
     for name, dimensions, _, kind in layout:

@@ -42,7 +42,8 @@ class Ours:
     def decode(self, model, threads):
         result = self.bench("step", model, threads, "--context", "0", "--steps", str(self.options.steps))
         self.notes[model, threads] = (f"{result['isa']}, {result['weight_bytes'] / 1e6:.0f} MB a step at "
-                                      f"{100 * result['read_share']:.0f} % of {result['read_gbs']:.1f} GB/s")
+                                      f"{100 * result['read_share']:.0f} % of {result['read_gbs']:.1f} GB/s, "
+                                      f"threads waited {100 * result['waited_share']:.0f} % for a processor")
         return result["wall_tokens_per_second"]
 
     def prefill(self, model, threads):

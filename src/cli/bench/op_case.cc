@@ -5,6 +5,7 @@
 #include "experts/endpoints.h"
 #include "numerics/bf16.h"
 #include "numerics/counter_rng.h"
+#include "numerics/e4m3.h"
 #include "numerics/quantize.h"
 
 #include <algorithm>
@@ -24,12 +25,13 @@ float draw(const numerics::CounterRng& rng, std::int64_t i, bool scale) {
                  : rng.normal(index, numerics::normal_scale(0.1), 0.0f);
 }
 
-// A code that is a number, or a positive scale of 0.5 .. 4.
-std::uint8_t draw_code(std::uint64_t bits, bool scale) {
-    const auto code = static_cast<std::uint8_t>(bits >> 32);
+// A code as a quantiser makes it (the largest of a few thousand normal values is 448: hardly one is
+// subnormal, which some processors decode slowly), or a positive scale of 0.5 .. 4.
+std::uint8_t draw_code(const numerics::CounterRng& rng, std::int64_t i, bool scale) {
+    const auto index = static_cast<std::uint64_t>(i);
     if (scale)
-        return static_cast<std::uint8_t>(0x30 + code % 24);
-    return (code & 0x7F) == 0x7F ? 0 : code;
+        return static_cast<std::uint8_t>(0x30 + (rng.bits(index) >> 32) % 24);
+    return numerics::encode_e4m3(rng.normal(index, numerics::normal_scale(448.0 / 3.5), 0.0f));
 }
 
 void fill_pattern(View view, std::int64_t bytes, const numerics::CounterRng& rng, bool scale) {
@@ -40,12 +42,11 @@ void fill_pattern(View view, std::int64_t bytes, const numerics::CounterRng& rng
         for (std::int64_t i = 0; i < bytes / 2; ++i)
             view.as<std::uint16_t>()[i] = numerics::encode_bf16(draw(rng, i, scale));
     else
-        for (std::int64_t i = 0; i < bytes; ++i) {
-            const std::uint64_t bits = rng.bits(static_cast<std::uint64_t>(i));
-            view.as<std::uint8_t>()[i] = view.dtype == DType::kE4M3
-                                             ? draw_code(bits, scale)
-                                             : static_cast<std::uint8_t>(bits >> 32);
-        }
+        for (std::int64_t i = 0; i < bytes; ++i)
+            view.as<std::uint8_t>()[i] =
+                view.dtype == DType::kE4M3
+                    ? draw_code(rng, i, scale)
+                    : static_cast<std::uint8_t>(rng.bits(static_cast<std::uint64_t>(i)) >> 32);
 }
 
 ops::ExpertLoad load_of(const OpSpec& spec) {
