@@ -16,7 +16,7 @@ namespace lr::cli {
 namespace {
 
 // Beyond this a tensor repeats itself: drawing every number would take longer than measuring.
-constexpr std::int64_t kPattern = std::int64_t{1} << 20; // bytes
+constexpr std::int64_t kPattern = std::int64_t{1} << 16; // bytes
 constexpr float kGlobal = 0.01f;
 
 float draw(const numerics::CounterRng& rng, std::int64_t i, bool scale) {
