@@ -23,7 +23,7 @@ void key_products(const float* keys, float* transposed, std::int64_t length, std
     std::fill_n(gram, kSquare, 0.0f);
     gdn::transpose({keys, dk}, length, dk, {transposed, kChunk});
     gdn::add_product({gram, kChunk}, {keys, dk, 1}, {transposed, kChunk}, length, dk,
-                     (length + 7) / 8 * 8, gdn::Part::kLowerResult);
+                     (length + 15) / 16 * 16, gdn::Part::kLowerResult);
 }
 
 // inverse [64, 64] = (I + A)^-1, row by row; zero above the diagonal.
