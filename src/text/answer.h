@@ -44,7 +44,6 @@ class AnswerStream {
     AnswerDelta finish();
 
     bool stopped() const { return stop_.stopped(); }
-    std::int32_t calls() const { return tools_ ? tools_->calls() : 0; }
 
   private:
     AnswerDelta take(SplitText split);

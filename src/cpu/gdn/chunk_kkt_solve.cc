@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::int64_t kChunk = ops::kGdnChunk;
 constexpr std::int64_t kSquare = kChunk * kChunk;
-constexpr std::int64_t kLanes = 16;
 
 // gram [64, 64]: kn_i . kn_j for j <= i.
 void key_products(const float* keys, float* transposed, std::int64_t length, std::int64_t dk,
@@ -23,7 +22,7 @@ void key_products(const float* keys, float* transposed, std::int64_t length, std
     std::fill_n(gram, kSquare, 0.0f);
     gdn::transpose({keys, dk}, length, dk, {transposed, kChunk});
     gdn::add_product({gram, kChunk}, {keys, dk, 1}, {transposed, kChunk}, length, dk,
-                     (length + 15) / 16 * 16, gdn::Part::kLowerResult);
+                     gdn::whole_tiles(length), gdn::Part::kLowerResult);
 }
 
 // inverse [64, 64] = (I + A)^-1, row by row; zero above the diagonal.

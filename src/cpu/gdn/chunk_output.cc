@@ -81,7 +81,7 @@ void read_chunk(const ops::ChunkOutputArgs& args, std::int64_t c, gdn::Chunk chu
     std::fill_n(score, kSquare, 0.0f);
     gdn::transpose({k, dk}, chunk.length, dk, {transposed, kChunk});
     gdn::add_product({score, kChunk}, {q, dk, 1}, {transposed, kChunk}, chunk.length, dk,
-                     (chunk.length + 15) / 16 * 16, gdn::Part::kLowerResult);
+                     gdn::whole_tiles(chunk.length), gdn::Part::kLowerResult);
     for (std::int64_t head = key_head * group; head < (key_head + 1) * group; ++head)
         read_head(args, {q, score, dk}, c, chunk, head, scratch);
 }

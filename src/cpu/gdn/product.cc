@@ -2,7 +2,6 @@
 #include "cpu/gdn/product.h"
 
 #include "core/check.h"
-#include "cpu/kernels/kernels.h"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +10,6 @@
 namespace lr::cpu::gdn {
 namespace {
 
-constexpr std::int64_t kTileColumns = kLanes;
 constexpr std::int64_t kTileRows = 6;
 // A packed panel is 128 x 16 floats: 8 KiB of the first-level cache.
 constexpr std::int64_t kPanelDepth = 128;

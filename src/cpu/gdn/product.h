@@ -6,6 +6,8 @@
 // the sizes, so the bits of an element depend on its own row, column and depth alone.
 #pragma once
 
+#include "cpu/kernels/kernels.h"
+
 #include <cstdint>
 
 namespace lr::cpu::gdn {
@@ -33,8 +35,15 @@ enum class Part {
     kLowerResult, // columns j <= i of row i are wanted; others may be left alone or written
 };
 
+// Products come in tiles of so many columns.
+inline constexpr std::int64_t kTileColumns = kLanes;
+constexpr std::int64_t whole_tiles(std::int64_t columns) {
+    return (columns + kTileColumns - 1) / kTileColumns * kTileColumns;
+}
+
 // c[i, j] += sum over k < depth of a(i, k) b[k, j], for i < rows and j < columns.
-// columns is a multiple of 16. kLowerLeft reads a on and below the diagonal only; rows <= depth.
+// columns is a multiple of kTileColumns. kLowerLeft reads a on and below the diagonal only; rows <=
+// depth.
 void add_product(Rows c, Left a, ConstRows b, std::int64_t rows, std::int64_t depth,
                  std::int64_t columns, Part part = Part::kAll);
 

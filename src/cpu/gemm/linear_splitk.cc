@@ -21,7 +21,7 @@ void multiply_columns(ConstView x, std::int64_t rows, const WeightRows& w, RowRu
         args.x = values;
         args.x_stride = count;
         args.rows = rows;
-        args.w = run.data + (run.codes == Codes::kF32 ? 4 : 2) * first; // plain weights only
+        args.w = run.data + code_bytes(run.codes, first);
         args.w_stride = run.stride;
         args.columns = run.rows;
         args.count = count;

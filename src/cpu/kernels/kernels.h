@@ -48,6 +48,12 @@ enum class Codes : std::uint8_t {
     kNvfp4, // e2m1, low nibble first, times its block's E4M3 scale: exact in f32
 };
 
+// Bytes of `count` codes; scales are apart.
+constexpr std::int64_t code_bytes(Codes codes, std::int64_t count) {
+    constexpr std::int64_t kBits[] = {32, 16, 16, 8, 4};
+    return count * kBits[static_cast<int>(codes)] / 8;
+}
+
 // Kernels widen an E4M3 code by moving its bits, which leaves its value * 2^-120; x, lifted by
 // this, keeps the products in the middle of the f32 range. |x| < 2^63; sums below 2^-89 lose bits.
 inline constexpr float kE4M3Lift = 0x1p64f;

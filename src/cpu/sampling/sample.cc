@@ -156,7 +156,7 @@ std::int64_t draw_id(const Row& row, const Draw& draw) {
     }
     auto* weights = scratch<std::uint64_t>(kWeights, row.count);
     std::uint64_t total =
-        softmax_kernels().back().weigh(row.z, row.count, row.largest, draw.temperature, weights);
+        softmax_kernels().weigh(row.z, row.count, row.largest, draw.temperature, weights);
     if (nucleus) {
         const std::uint64_t limit = top_p_limit(draw.top_p, total);
         const std::span<Candidate> found = weighty(row, draw, weights, total, limit);
@@ -184,7 +184,7 @@ Draw draw_of(const ops::SampleArgs& args, std::int64_t i) {
 
 // -1 when a logit is not finite.
 std::int64_t sample_row(const ops::SampleArgs& args, std::int64_t i) {
-    const auto survey = softmax_kernels().back().survey;
+    const auto survey = softmax_kernels().survey;
     Row row{.z = args.logits.row_as<float>(i),
             .count = args.vocab_limit,
             .block_max = nullptr,

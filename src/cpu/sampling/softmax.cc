@@ -94,26 +94,28 @@ std::uint64_t weigh_rest(const float* z, std::int64_t first, std::int64_t count,
 #undef LR_SOFTMAX_LANES
 #endif
 
-struct Available {
-    std::array<SoftmaxKernels, 3> kernels = {
-        SoftmaxKernels{"x86-64-v2", survey_baseline, weigh_baseline, sum_exp_baseline}};
-    std::size_t count = 1;
-
-    Available() {
+constexpr SoftmaxKernels kBaseline = {Isa::kBaseline, survey_baseline, weigh_baseline,
+                                      sum_exp_baseline};
 #if defined(__x86_64__)
-        if (__builtin_cpu_supports("avx2"))
-            kernels[count++] = {"avx2", survey_avx2, weigh_avx2, sum_exp_avx2};
-        if (__builtin_cpu_supports("avx512f"))
-            kernels[count++] = {"avx512", survey_avx512, weigh_avx512, sum_exp_avx512};
+constexpr SoftmaxKernels kAvx2 = {Isa::kAvx2, survey_avx2, weigh_avx2, sum_exp_avx2};
+constexpr SoftmaxKernels kAvx512 = {Isa::kAvx512, survey_avx512, weigh_avx512, sum_exp_avx512};
 #endif
-    }
-};
 
 } // namespace
 
-std::span<const SoftmaxKernels> softmax_kernels() {
-    static const Available available;
-    return {available.kernels.data(), available.count};
+const SoftmaxKernels& softmax_kernels(Isa isa) {
+#if defined(__x86_64__)
+    if (isa == Isa::kAvx512)
+        return kAvx512;
+    if (isa == Isa::kAvx2)
+        return kAvx2;
+#endif
+    return kBaseline;
+}
+
+const SoftmaxKernels& softmax_kernels() {
+    static const SoftmaxKernels& set = softmax_kernels(isa());
+    return set;
 }
 
 } // namespace lr::cpu

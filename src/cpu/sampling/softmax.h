@@ -4,8 +4,9 @@
 // instruction sets of the machine. All give the same bits.
 #pragma once
 
+#include "cpu/isa.h"
+
 #include <cstdint>
-#include <span>
 
 namespace lr::cpu {
 
@@ -13,7 +14,7 @@ inline constexpr std::int64_t kSoftmaxBlock = 64;
 inline constexpr std::int64_t kSoftmaxLanes = 16;
 
 struct SoftmaxKernels {
-    const char* name;
+    Isa isa;
     // block_max[b] = the largest of z[64 b ... 64 b + 63], [ceil(count / 64)]. False when a value
     // is not finite; block_max is then of no use.
     bool (*survey)(const float* z, std::int64_t count, float* block_max);
@@ -25,7 +26,8 @@ struct SoftmaxKernels {
     void (*sum_exp)(const float* z, std::int64_t count, double largest, double* lanes);
 };
 
-// Those that this machine runs, best last.
-std::span<const SoftmaxKernels> softmax_kernels();
+const SoftmaxKernels& softmax_kernels(Isa isa);
+// Those of cpu::isa().
+const SoftmaxKernels& softmax_kernels();
 
 } // namespace lr::cpu

@@ -13,7 +13,7 @@ namespace {
 
 double log_sum_exp(const float* logits, std::int64_t count, double largest) {
     std::array<double, kSoftmaxLanes> lanes{};
-    softmax_kernels().back().sum_exp(logits, count, largest, lanes.data());
+    softmax_kernels().sum_exp(logits, count, largest, lanes.data());
     for (std::size_t half = lanes.size() / 2; half > 0; half /= 2)
         for (std::size_t i = 0; i < half; ++i)
             lanes[i] += lanes[i + half];

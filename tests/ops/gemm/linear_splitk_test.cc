@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 namespace lr::ops {
 namespace {
 
@@ -56,6 +58,21 @@ TEST(LinearSplitk, DeadRowsAreZeroAndNotRead) {
     cpu::linear_splitk(c.args, pool);
     for (std::int64_t e = 0; e < c.partial.count(); ++e)
         EXPECT_EQ(c.partial.at(e), e / 7 % 5 < 2 ? full.partial.at(e) : 0.0);
+}
+
+TEST(LinearSplitk, ReadsAShardOfColumns) {
+    ThreadPool pool(1);
+    Case dense(DType::kBF16, 3, 192, 2), sharded(DType::kBF16, 3, 192, 2);
+    WeightCase whole(WeightFormat::kPlain, DType::kBF16, 0, {3, 4}, 320, 5);
+    for (std::size_t part : {0u, 1u}) {
+        sharded.w.parts()[part].data = whole.parts()[part].data.slice_columns(128, 192);
+        for (std::int64_t j = 0; j < dense.w.parts()[part].data.rows(); ++j)
+            std::memcpy(dense.w.data(part).view().row(j), sharded.w.parts()[part].data.row(j),
+                        2 * 192);
+    }
+    cpu::linear_splitk(dense.args, pool);
+    cpu::linear_splitk(sharded.args, pool);
+    EXPECT_EQ(sharded.partial.all_bytes(), dense.partial.all_bytes());
 }
 
 TEST(LinearSplitk, RefusesQuantisedWeightsAndWrongShapes) {
