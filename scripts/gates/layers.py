@@ -20,12 +20,13 @@ USES = {
     "cpu": "core numerics ops experts",
     "cuda": "core numerics ops experts",
     "engine": "core numerics checkpoint model ops experts graph cpu cuda comm",
+    "verify": "core numerics model ops graph cpu engine",
     "trace": "core graph engine",
     "report": "core graph experts trace",
     "sched": "core engine",
     "server": "core text sched",
-    "cli": "core numerics text comm checkpoint model ops experts graph cpu cuda engine trace "
-           "report sched server",
+    "cli": "core numerics text comm checkpoint model ops experts graph cpu cuda engine verify "
+           "trace report sched server",
 }
 USES = {folder: set(row.split()) for folder, row in USES.items()}
 
@@ -40,7 +41,7 @@ THIRD_PARTY = [
     (r"fmt/", r"src/|tests/|bench/|cmake/fmt\.cc$"),
     (r"boost/json", r"src/core/[^/]*\.cc$"),
     (r"boost/(asio|beast)", r"src/server/[^/]*\.cc$"),
-    (r"CLI/", r"src/cli/(?:bench/)?[^/]*\.(cc|h)$"),
+    (r"CLI/", r"src/cli/(?:bench/|tools/)?[^/]*\.(cc|h)$"),
     (r"utf8proc\.h", r"(src|tests)/text/(?:values/)?[^/]*\.cc$"),
     (r"(gtest|gmock)/", r"tests/|bench/"),
     (r"pcre2\.h", r"tests/text/"),

@@ -58,6 +58,7 @@ int run_program(int argc, const char* const* argv) {
     add_quantize(app, action);
     add_synth(app, action);
     add_bench(app, action);
+    add_verify(app, action);
     add_devices(app, action);
     add_help(app, action);
     try {
