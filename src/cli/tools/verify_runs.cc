@@ -337,7 +337,7 @@ void print_ops(const verify::LaunchReport& report) {
 void print_faults(const verify::LaunchReport& report) {
     fmt::print("\nfaults put into results, and what was noticed\n");
     for (const verify::InjectedFault& fault : report.faults)
-        fmt::print("  {:<8} {} {} {}{}: {}\n", verify::fault_name(fault.fault), fault.step, fault.node,
+        fmt::print("  {:<8} {}: {}: {} {}: {}\n", verify::fault_name(fault.fault), fault.step, fault.node,
                    fault.tensor, fault.place,
                    fault.found ? fmt::format("caught at [{}]: expected {} ({}), got {}",
                                              fmt::join(fault.found->at, ", "), fault.found->reference,

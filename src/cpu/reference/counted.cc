@@ -7,6 +7,8 @@
 #include "numerics/e4m3.h"
 #include "numerics/f16.h"
 
+#include <limits>
+
 namespace lr::cpu::reference {
 
 double nearest(double x, DType dtype) {
@@ -40,7 +42,10 @@ Counted stored(Counted x, DType dtype) {
         return {value, x.error + std::abs(value - x.value)};
     // Through f32, as an implementation stores: its own rounding is part of the error.
     const double low = nearest(x.value - x.error, dtype), high = nearest(x.value + x.error, dtype);
-    return {value, std::max(high - value, value - low)};
+    const double error = std::max(high - value, value - low);
+    // Zero of either sign: equal as numbers, not as bits.
+    const bool signs = error == 0 && value == 0 && std::signbit(low) != std::signbit(high);
+    return {value, signs ? std::numeric_limits<double>::min() : error};
 }
 
 } // namespace lr::cpu::reference
