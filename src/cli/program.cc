@@ -59,6 +59,7 @@ int run_program(int argc, const char* const* argv) {
     add_synth(app, action);
     add_bench(app, action);
     add_verify(app, action);
+    add_trace(app, action);
     add_devices(app, action);
     add_help(app, action);
     try {

@@ -11,4 +11,10 @@ double monotonic_seconds() {
     return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
+std::int64_t monotonic_ns() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return std::int64_t{1'000'000'000} * now.tv_sec + now.tv_nsec;
+}
+
 } // namespace lr

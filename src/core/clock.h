@@ -3,10 +3,14 @@
 // core/clock.h: time for measuring how long things take. It never goes back and has no date.
 #pragma once
 
+#include <cstdint>
+
 namespace lr {
 
 // Seconds since an arbitrary point (CLOCK_MONOTONIC), with nanosecond resolution.
 double monotonic_seconds();
+// The same clock in whole nanoseconds.
+std::int64_t monotonic_ns();
 
 class Stopwatch {
   public:

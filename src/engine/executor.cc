@@ -2,6 +2,7 @@
 #include "engine/executor.h"
 
 #include "core/check.h"
+#include "core/clock.h"
 #include "graph/verify_plan.h"
 
 #include <cstring>
@@ -74,6 +75,7 @@ Status Executor::run(Executable& executable, std::span<const std::byte> inputs,
 }
 
 Status Executor::run_node(Executable::Bound& bound, const graph::Step& step) {
+    const std::int64_t start = parts_.observer ? monotonic_ns() : 0;
     if (bound.collective)
         LR_TRY(run_collective(bound.args, bound.node->id, parts_.comms, parts_.pool));
     else
@@ -81,7 +83,7 @@ Status Executor::run_node(Executable::Bound& bound, const graph::Step& step) {
     if (!parts_.observer)
         return {};
     const int rank = parts_.shard.ep_rank * parts_.shard.tp + parts_.shard.tp_rank;
-    return parts_.observer->after({rank, step, *bound.node, bound.args});
+    return parts_.observer->after({rank, step, *bound.node, bound.args, start, monotonic_ns()});
 }
 
 ConstView Executor::tensor(const Executable& executable, graph::TensorId id) const {

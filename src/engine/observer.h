@@ -16,6 +16,7 @@ struct Launched {
     const graph::Step& step;
     const graph::Node& node;
     const ops::AnyArgs& args;
+    std::int64_t start_ns = 0, end_ns = 0; // around the launch, on CLOCK_MONOTONIC
 
     // What the node wrote: its outputs and states, padding included.
     struct Written {
