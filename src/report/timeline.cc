@@ -48,11 +48,6 @@ double tick_of(double span) {
     return tick;
 }
 
-bool communicates(const trace::Row& row) {
-    return row.name.find("allreduce") != std::string::npos ||
-           row.name.find("allgather") != std::string::npos;
-}
-
 class Drawing {
   public:
     explicit Drawing(const trace::Analysis& analysis)
@@ -84,7 +79,7 @@ class Drawing {
         for (double t = 0; t <= longest_ + 1e-9; t += tick)
             text += fmt::format("<text class=\"tick\" x=\"{:.1f}\" y=\"14\">{}</text>", x_of(t),
                                 small ? fmt::format("{:.2f}", t) : fmt::format("{:.0f}", t));
-        return text + fmt::format("<text class=\"unit\" x=\"4\" y=\"14\">us from start</text>");
+        return text + fmt::format("<text class=\"unit\" x=\"4\" y=\"14\">us</text>");
     }
 
     std::string grid(double top, double bottom) const {
@@ -121,7 +116,7 @@ class Drawing {
         const trace::Row& row = analysis_.rows[r];
         const double x = x_of(row.start_us - strip.start);
         const double width = std::max(0.6, row.duration_us * scale_);
-        const char* mark = communicates(row)                                   ? "comm"
+        const char* mark = analysis_.communicates[r]                           ? "comm"
                            : critical_.contains(static_cast<std::int32_t>(r)) ? "live"
                                                                                : "pad";
         std::string about = fmt::format("{} {}\n{:.3f} us, from {:.3f} to {:.3f}", trace::place(row),

@@ -171,12 +171,16 @@ std::vector<graph::Dependency> nearest(const std::vector<graph::Dependency>& edg
     return kept;
 }
 
-// Data, and each launch after the one before it in its lane.
+// Data, and each launch after the one before it in its lane; those of `left_out` have no lane.
 std::vector<graph::Dependency> with_lanes(const std::vector<Row>& rows,
-                                          std::vector<graph::Dependency> edges) {
+                                          const std::vector<graph::Dependency>& edges,
+                                          std::span<const std::int32_t> left_out = {}) {
     std::map<std::string, std::int32_t> last;
     std::set<graph::Dependency> all(edges.begin(), edges.end());
     for (std::size_t r = 0; r < rows.size(); ++r) {
+        if (std::find(left_out.begin(), left_out.end(), static_cast<std::int32_t>(r)) !=
+            left_out.end())
+            continue;
         const auto [before, first] = last.emplace(rows[r].lane, static_cast<std::int32_t>(r));
         if (first)
             continue;
@@ -219,8 +223,7 @@ std::optional<std::vector<std::int32_t>> rows_of(const graph::Launch& launch,
 
 Result<WhatIf> what_if(const graph::Rewrite& rewrite, const graph::Step& step,
                        const Matching& matching, const Analysis& analysis,
-                       std::span<const graph::TimedNode> timed,
-                       std::span<const graph::Dependency> edges) {
+                       std::span<const graph::TimedNode> timed) {
     WhatIf result{.rewrite = std::string(rewrite.name)};
     const Result<graph::Plan> plan =
         graph::apply_rewrite(step, graph::reference_plan(step), rewrite.name);
@@ -241,16 +244,23 @@ Result<WhatIf> what_if(const graph::Rewrite& rewrite, const graph::Step& step,
         }
         ++result.places;
         result.critical += critical;
-        // Lanes that order another launch between these would make it wait for itself; so its
-        // order counts by data alone then.
+        const auto edges =
+            with_lanes(analysis.rows, analysis.data, std::span(*rows).subspan(1));
         Result<graph::CriticalPath> merged = graph::merged_path(timed, edges, *rows, longest);
-        if (!merged)
+        if (!merged) // a launch of its own lane lies between: then data alone orders it
             merged = graph::merged_path(timed, analysis.data, *rows, longest);
         if (!merged)
             return fail(std::move(merged).error());
         result.most += std::max(0.0, analysis.path.length_us - merged->length_us);
     }
     return result;
+}
+
+bool communicates(const graph::Node& node) {
+    if (const auto* norm = std::get_if<ops::AddRmsnormArgs>(&node.args))
+        return norm->ranks > 1;
+    return !node.alias && (std::holds_alternative<ops::AllReduceArgs>(node.args) ||
+                           std::holds_alternative<ops::AllGatherArgs>(node.args));
 }
 
 } // namespace
@@ -294,10 +304,14 @@ Result<Analysis> analyse(std::vector<Row> rows, const graph::Step& step, bool an
     for (const graph::TimedNode& node : timed)
         analysis.waits.push_back(node.gap_us);
     analysis.joins = joins_of(spans, analysis.data);
+    analysis.communicates.resize(analysis.rows.size());
+    for (std::size_t n = 0; n < step.nodes.size(); ++n)
+        if (const std::int32_t row = matching.row_of_node[n]; row >= 0 && communicates(step.nodes[n]))
+            analysis.communicates[static_cast<std::size_t>(row)] = true;
     for (const graph::Rewrite& rewrite : graph::all_rewrites()) {
         if (rewrite.kind != graph::RewriteKind::kFuse)
             continue;
-        LR_TRY_ASSIGN(WhatIf found, what_if(rewrite, step, matching, analysis, timed, edges));
+        LR_TRY_ASSIGN(WhatIf found, what_if(rewrite, step, matching, analysis, timed));
         if (found.places > 0)
             analysis.what_if.push_back(std::move(found));
     }

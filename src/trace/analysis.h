@@ -33,7 +33,8 @@ struct Join {
     double early_us;
 };
 
-// What fusing the rewrite's nodes would do in this trace, each place alone.
+// What fusing the rewrite's nodes would do in this trace, each place alone. The fused launch stands
+// in the lane of its first; where the others stood, their neighbours close up.
 struct WhatIf {
     std::string rewrite;
     std::int64_t places = 0;    // where all its launches are in the trace, each alone
@@ -52,6 +53,7 @@ struct Analysis {
     std::vector<Join> joins;   // by row, the earliest producer first; data only
     std::vector<WhatIf> what_if;
     std::vector<std::size_t> unknown; // rows that the graph has no node for
+    std::vector<bool> communicates;   // rows in which several ranks take part
 };
 
 // Rows of one step against a step of the same model and phase. A row stands for the nodes that it

@@ -11,8 +11,7 @@ namespace {
 std::vector<std::string> lane_names(std::int32_t ranks) {
     std::vector<std::string> names;
     for (std::int32_t r = 0; r < ranks; ++r)
-        for (const char* lane : {"main", "shared"})
-            names.push_back(ranks == 1 ? lane : fmt::format("r{}.{}", r, lane));
+        names.push_back(ranks == 1 ? "cpu" : fmt::format("rank {}", r));
     return names;
 }
 
@@ -41,9 +40,8 @@ Status StepRecorder::after(const engine::Launched& launched) {
         rank.of = &launched.step;
     }
     rank.next = node + 1;
-    const std::int32_t lane = static_cast<std::int32_t>(launched.node.lane) +
-                              static_cast<std::int32_t>(graph::kLanes) * launched.rank;
-    recorder_.record({launched.start_ns, launched.end_ns, rank.step, rank.program, node, lane});
+    recorder_.record(
+        {launched.start_ns, launched.end_ns, rank.step, rank.program, node, launched.rank});
     return {};
 }
 

@@ -11,8 +11,8 @@
 
 namespace lr::trace {
 
-// Records every node of every rank; lanes are "main" and "shared", with several ranks "r1.main".
-// The CPU has a launch for each node, one after the other in each rank.
+// Records every node of every rank. A rank runs its nodes one after the other, whatever lanes the
+// graph gives them, so a rank is a lane: "cpu", with several ranks "rank 0", "rank 1".
 class StepRecorder final : public engine::NodeObserver {
   public:
     StepRecorder(std::size_t events, std::int32_t ranks);

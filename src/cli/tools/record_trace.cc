@@ -2,6 +2,7 @@
 #include "cli/bench/machine.h"
 #include "cli/bench/samples.h"
 #include "cli/tools/trace_runs.h"
+#include "core/clock.h"
 #include "core/log.h"
 #include "engine/engine.h"
 #include "model/open.h"
@@ -41,7 +42,9 @@ class TraceRun {
             log_warning("{}", text);
         // A launch is a node; a dozen more for prologue and epilogue.
         const std::int64_t launches = 40 * (opened_.config().layer_count() + 1);
-        recorder_.emplace(static_cast<std::size_t>(launches * (options_.steps + kWarmUp + 2)), 1);
+        const std::int64_t steps = options_.rows + options_.steps +
+                                   std::max(kWarmUp, options_.overhead ? options_.context : 0);
+        recorder_.emplace(static_cast<std::size_t>(launches * steps), 1);
         LR_TRY_ASSIGN(engine_, make_engine(&*recorder_));
         std::vector<double> seconds;
         LR_TRY(run(*engine_, kWarmUp, seconds));
@@ -174,8 +177,8 @@ class TraceRun {
         const std::string title = fmt::format("{}: decode step of {} row{}", options_.model,
                                               options_.rows, options_.rows == 1 ? "" : "s");
         const std::string notes = fmt::format(
-            "{}, {} threads. The CPU runs one launch after the other; lanes are the graph's. Floors: "
-            "each byte once at {:.1f} GB/s, or each operation at {:.0f} GFLOP/s, measured beside it.",
+            "{}, {} threads. Floors: each byte once at {:.1f} GB/s of memory, or each operation at "
+            "{:.0f} GFLOP/s, measured beside it; what stays in the caches can beat them.",
             machine_facts().processor, engine_->report().threads, floors_.read / 1e9,
             floors_.flops / 1e9);
         return write_file(folder / "timeline.html", report::timeline_page(analysis, title, notes));
@@ -220,21 +223,46 @@ class TraceRun {
                 const int which = (i + e) % 2 == 0 ? 0 : 1;
                 LR_TRY(decode(*engines[which], ids[which], i, seconds[which]));
             }
+        recorder_launches_ = static_cast<std::int64_t>(
+            recorder_->rows([](const graph::Step& step) { return trace::describe_nodes(step, nullptr); })
+                .size());
         Samples medians[2], ratios;
         for (std::size_t i = 0; i < seconds[0].size(); ++i) {
             medians[0].add(seconds[0][i]);
             medians[1].add(seconds[1][i]);
             ratios.add(seconds[1][i] / seconds[0][i]);
         }
-        fmt::print("overhead    {} decode steps by turns: {:.1f} us without, {:.1f} us with the "
+        LR_TRY_ASSIGN(const double each, cost_of_one());
+        const double per_step =
+            each * static_cast<double>(recorder_launches_) / static_cast<double>(seconds[1].size());
+        fmt::print("overhead    {:.0f} ns a launch, {:.1f} us a step: {:.2f} % of one without it\n",
+                   1e9 * each, 1e6 * per_step, 100 * per_step / medians[0].median());
+        fmt::print("            {} decode steps by turns: {:.1f} us without, {:.1f} us with the "
                    "recorder; ratio of pairs {:+.2f} % in the median, quartiles {:.1f} % apart\n",
                    seconds[0].size(), 1e6 * medians[0].median(), 1e6 * medians[1].median(),
                    100 * (ratios.median() - 1), 100 * ratios.spread());
         return {};
     }
 
+    // Seconds that recording a launch takes: the clock read twice, the call, the event stored.
+    Result<double> cost_of_one() const {
+        LR_TRY_ASSIGN(const graph::Step step,
+                      graph::build_step(opened_.model(), {}, {.phase = graph::Phase::kDecode}));
+        constexpr std::int64_t kTimes = 200'000;
+        trace::StepRecorder recorder(static_cast<std::size_t>(kTimes), 1);
+        engine::NodeObserver& observer = recorder;
+        const Stopwatch watch;
+        for (std::int64_t i = 0; i < kTimes; ++i) {
+            const graph::Node& node = step.nodes[static_cast<std::size_t>(i) % step.nodes.size()];
+            const std::int64_t start = monotonic_ns();
+            LR_TRY(observer.after({0, step, node, node.args, start, monotonic_ns()}));
+        }
+        return watch.seconds() / static_cast<double>(kTimes);
+    }
+
     const TraceOptions& options_;
     model::OpenModel opened_;
+    std::int64_t recorder_launches_ = 0; // of the decode steps by turns and their prompts
     std::optional<trace::StepRecorder> recorder_;
     std::unique_ptr<engine::Engine> engine_;
     Floors floors_;
