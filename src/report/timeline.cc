@@ -4,9 +4,10 @@
 #include "report/html_page.h"
 #include "report/trace_tables.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 #include <map>
 #include <set>
 
@@ -102,8 +103,9 @@ class Drawing {
         text += fmt::format("<text class=\"strip\" x=\"4\" y=\"{:.1f}\">{}</text>", top + 13,
                             html_escape(strip.name));
         for (std::size_t l = 0; l < lanes.size(); ++l)
-            text += fmt::format("<text class=\"lane\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", kLabel - 6,
-                                top + 13 + kLine * static_cast<double>(l), html_escape(lanes[l]));
+            text +=
+                fmt::format("<text class=\"lane\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", kLabel - 6,
+                            top + 13 + kLine * static_cast<double>(l), html_escape(lanes[l]));
         for (std::size_t r : strip.rows) {
             const auto lane = std::find(lanes.begin(), lanes.end(), analysis_.rows[r].lane);
             text += bar(r, strip, top + kLine * static_cast<double>(lane - lanes.begin()));
@@ -116,12 +118,12 @@ class Drawing {
         const trace::Row& row = analysis_.rows[r];
         const double x = x_of(row.start_us - strip.start);
         const double width = std::max(0.6, row.duration_us * scale_);
-        const char* mark = analysis_.communicates[r]                           ? "comm"
+        const char* mark = analysis_.communicates[r]                          ? "comm"
                            : critical_.contains(static_cast<std::int32_t>(r)) ? "live"
-                                                                               : "pad";
-        std::string about = fmt::format("{} {}\n{:.3f} us, from {:.3f} to {:.3f}", trace::place(row),
-                                        row.name, row.duration_us, row.start_us - strip.start,
-                                        row.end_us - strip.start);
+                                                                              : "pad";
+        std::string about =
+            fmt::format("{} {}\n{:.3f} us, from {:.3f} to {:.3f}", trace::place(row), row.name,
+                        row.duration_us, row.start_us - strip.start, row.end_us - strip.start);
         about += fmt::format("\nslack {:.3f} us", analysis_.path.slack_us[r]);
         if (row.bytes >= 0)
             about += fmt::format(", {} bytes", group_digits(row.bytes));
@@ -178,7 +180,8 @@ std::string timeline_page(const trace::Analysis& analysis, const std::string& ti
                                   Drawing(analysis).svg() + "</div>");
     page.body += html_section("nodes", "Where the time goes", html_table(node_table(analysis)));
     page.body += html_section("joins", "Slack", html_table(join_table(analysis)));
-    page.body += html_section("fusions", "What fusing could save", html_table(what_if_table(analysis)));
+    page.body +=
+        html_section("fusions", "What fusing could save", html_table(what_if_table(analysis)));
     if (analysis.rows.size() <= 200)
         page.body += html_section("path", "Critical path", html_table(path_table(analysis)));
     return html_page(page);

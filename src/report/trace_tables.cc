@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/trace_tables.h"
 
-#include <algorithm>
 #include <fmt/format.h>
+
+#include <algorithm>
 #include <map>
 
 namespace lr::report {
@@ -36,16 +37,15 @@ std::vector<std::pair<std::string, std::string>> trace_facts(const trace::Analys
 }
 
 Table node_table(const trace::Analysis& analysis) {
-    Table table("Nodes, all layers together (us)",
-                {{"node", Align::kLeft},
-                 {"name", Align::kLeft},
-                 {"launches"},
-                 {"sum"},
-                 {"% of sum"},
-                 {"on critical path"},
-                 {"least slack"},
-                 {"waited"},
-                 {"floor %"}});
+    Table table("Nodes, all layers together (us)", {{"node", Align::kLeft},
+                                                    {"name", Align::kLeft},
+                                                    {"launches"},
+                                                    {"sum"},
+                                                    {"% of sum"},
+                                                    {"on critical path"},
+                                                    {"least slack"},
+                                                    {"waited"},
+                                                    {"floor %"}});
     std::map<std::string, double> waited;
     for (std::size_t r = 0; r < analysis.rows.size(); ++r)
         waited[node_name(analysis.rows[r])] += analysis.waits[r];

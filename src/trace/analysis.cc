@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/analysis.h"
 
+#include "graph/path_name.h"
 #include "trace/recorder.h"
 
 #include <algorithm>
@@ -11,14 +12,6 @@
 
 namespace lr::trace {
 namespace {
-
-std::string path_of(const graph::Step& step, const graph::Node& node) {
-    if (node.layer < 0)
-        return node.id.starts_with("pro") ? "prologue" : "epilogue";
-    const bool gdn = step.layers[static_cast<std::size_t>(node.layer)] == model::LayerKind::kGdn;
-    return fmt::format("{}-{}", step.shape.phase == graph::Phase::kPrefill ? "prefill" : "decode",
-                       gdn ? "gdn" : "attention");
-}
 
 struct Number {
     std::int32_t layer_offset, number;
@@ -50,9 +43,11 @@ class Matching {
         : rows_(rows), step_(step), row_of_node(step.nodes.size(), -1) {
         for (std::size_t n = 0; n < step.nodes.size(); ++n) {
             const graph::Node& node = step.nodes[n];
-            by_place_[{path_of(step, node), node.layer, node.number}] = static_cast<std::int32_t>(n);
+            by_place_[{graph::path_name(step, node), node.layer, node.number}] =
+                static_cast<std::int32_t>(n);
             for (std::int32_t other : node.also)
-                by_place_[{path_of(step, node), node.layer, other}] = static_cast<std::int32_t>(n);
+                by_place_[{graph::path_name(step, node), node.layer, other}] =
+                    static_cast<std::int32_t>(n);
         }
         if (any_layer)
             lay_out();
@@ -95,7 +90,8 @@ class Matching {
             for (const char* path : {row.path.c_str(), "decode-gdn", "decode-attention"}) {
                 if (number.layer_offset == 0 && path != row.path.c_str())
                     continue;
-                const auto found = by_place_.find({path, layer + number.layer_offset, number.number});
+                const auto found =
+                    by_place_.find({path, layer + number.layer_offset, number.number});
                 node = node < 0 && found != by_place_.end() ? found->second : node;
             }
             known = known && node >= 0;
@@ -244,8 +240,7 @@ Result<WhatIf> what_if(const graph::Rewrite& rewrite, const graph::Step& step,
         }
         ++result.places;
         result.critical += critical;
-        const auto edges =
-            with_lanes(analysis.rows, analysis.data, std::span(*rows).subspan(1));
+        const auto edges = with_lanes(analysis.rows, analysis.data, std::span(*rows).subspan(1));
         Result<graph::CriticalPath> merged = graph::merged_path(timed, edges, *rows, longest);
         if (!merged) // a launch of its own lane lies between: then data alone orders it
             merged = graph::merged_path(timed, analysis.data, *rows, longest);
@@ -256,7 +251,7 @@ Result<WhatIf> what_if(const graph::Rewrite& rewrite, const graph::Step& step,
     return result;
 }
 
-bool communicates(const graph::Node& node) {
+bool several_ranks(const graph::Node& node) {
     if (const auto* norm = std::get_if<ops::AddRmsnormArgs>(&node.args))
         return norm->ranks > 1;
     return !node.alias && (std::holds_alternative<ops::AllReduceArgs>(node.args) ||
@@ -295,9 +290,12 @@ Result<Analysis> analyse(std::vector<Row> rows, const graph::Step& step, bool an
         if (const std::int32_t row = matching.row_of_node[n]; row >= 0) {
             std::string& name = analysis.rows[static_cast<std::size_t>(row)].name;
             if (name.find(step.nodes[n].name) == std::string::npos)
-                name = name.empty() || numbers_of(analysis.rows[static_cast<std::size_t>(row)].nodes).size() == 1
-                           ? step.nodes[n].name
-                           : name + " + " + step.nodes[n].name;
+                name =
+                    name.empty() ||
+                            numbers_of(analysis.rows[static_cast<std::size_t>(row)].nodes).size() ==
+                                1
+                        ? step.nodes[n].name
+                        : name + " + " + step.nodes[n].name;
         }
     const std::vector<graph::TimedNode> timed = graph::timed_nodes(spans, edges);
     LR_TRY_ASSIGN(analysis.path, graph::critical_path(timed, edges));
@@ -306,7 +304,8 @@ Result<Analysis> analyse(std::vector<Row> rows, const graph::Step& step, bool an
     analysis.joins = joins_of(spans, analysis.data);
     analysis.communicates.resize(analysis.rows.size());
     for (std::size_t n = 0; n < step.nodes.size(); ++n)
-        if (const std::int32_t row = matching.row_of_node[n]; row >= 0 && communicates(step.nodes[n]))
+        if (const std::int32_t row = matching.row_of_node[n];
+            row >= 0 && several_ranks(step.nodes[n]))
             analysis.communicates[static_cast<std::size_t>(row)] = true;
     for (const graph::Rewrite& rewrite : graph::all_rewrites()) {
         if (rewrite.kind != graph::RewriteKind::kFuse)

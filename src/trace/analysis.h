@@ -19,9 +19,9 @@
 namespace lr::trace {
 
 struct Totals {
-    double sum = 0;     // of durations
-    double span = 0;    // first start to last end
-    double busy = 0;    // time in which at least one launch ran
+    double sum = 0;                               // of durations
+    double span = 0;                              // first start to last end
+    double busy = 0;                              // time in which at least one launch ran
     double overlap() const { return sum - busy; } // saved by running together
     double idle() const { return span - busy; }   // in which none ran
 };
@@ -37,11 +37,11 @@ struct Join {
 // in the lane of its first; where the others stood, their neighbours close up.
 struct WhatIf {
     std::string rewrite;
-    std::int64_t places = 0;    // where all its launches are in the trace, each alone
-    double sum = 0;             // of their durations, of all places
-    std::int64_t critical = 0;  // places with a launch on the critical path
-    double most = 0;            // that the span could shrink, if each fused launch took as long as
-                                // the longest of its own and nothing else changed
+    std::int64_t places = 0;   // where all its launches are in the trace, each alone
+    double sum = 0;            // of their durations, of all places
+    std::int64_t critical = 0; // places with a launch on the critical path
+    double most = 0;           // that the span could shrink, if each fused launch took as long as
+                               // the longest of its own and nothing else changed
 };
 
 struct Analysis {

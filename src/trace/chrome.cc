@@ -3,8 +3,9 @@
 
 #include "core/json.h"
 
-#include <algorithm>
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace lr::trace {
 

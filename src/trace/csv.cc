@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/csv.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fmt/ranges.h>
 
 namespace lr::trace {
 namespace {
@@ -83,13 +84,13 @@ Status check_times(const CsvTable& table, const CsvTable::Line& line, const Row&
     if (row.end_us < row.start_us)
         return wrong(fmt::format("end_us >= start_us {}", row.start_us), row.end_us);
     if (std::abs(row.end_us - row.start_us - row.duration_us) > 2e-3)
-        return wrong(fmt::format("duration_us = end_us - start_us = {:.3f}",
-                                 row.end_us - row.start_us),
-                     row.duration_us);
+        return wrong(
+            fmt::format("duration_us = end_us - start_us = {:.3f}", row.end_us - row.start_us),
+            row.duration_us);
     if (row.start_us < previous)
-        return wrong(fmt::format("start_us >= {} of the line above (time does not run backwards)",
-                                 previous),
-                     row.start_us);
+        return wrong(
+            fmt::format("start_us >= {} of the line above (time does not run backwards)", previous),
+            row.start_us);
     return {};
 }
 
@@ -115,9 +116,9 @@ Result<CsvTable> parse_table(std::string_view text, std::string_view where) {
         const std::size_t first = at;
         const std::int64_t begun = number;
         LR_TRY_ASSIGN(std::vector<std::string> fields, read_line(text, at, where, number));
-        number += std::count(text.begin() + static_cast<std::ptrdiff_t>(first),
-                             text.begin() + static_cast<std::ptrdiff_t>(std::min(at, text.size())),
-                             '\n');
+        number +=
+            std::count(text.begin() + static_cast<std::ptrdiff_t>(first),
+                       text.begin() + static_cast<std::ptrdiff_t>(std::min(at, text.size())), '\n');
         if ((fields.size() == 1 && fields[0].empty()) || fields[0].starts_with('#'))
             continue;
         if (table.columns.empty()) {
@@ -125,8 +126,9 @@ Result<CsvTable> parse_table(std::string_view text, std::string_view where) {
             continue;
         }
         if (fields.size() != table.columns.size())
-            return fail(Code::kInvalidFile, "{}:{}: expected {} fields as in the first line, got {}",
-                        where, begun, table.columns.size(), fields.size());
+            return fail(Code::kInvalidFile,
+                        "{}:{}: expected {} fields as in the first line, got {}", where, begun,
+                        table.columns.size(), fields.size());
         table.lines.push_back({begun, std::move(fields)});
     }
     if (table.columns.empty())

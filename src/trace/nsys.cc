@@ -85,8 +85,8 @@ Result<std::vector<Kernel>> kernels_of(const CsvTable& table) {
         if (duration < 0)
             return fail(Code::kInvalidFile, "{}:{}: Duration (ns): expected >= 0, got {}",
                         table.where, line.number, duration);
-        kernels.push_back({start, duration, line.fields[at[2]], lower(line.fields[at[3]]),
-                           line.fields[at[3]]});
+        kernels.push_back(
+            {start, duration, line.fields[at[2]], lower(line.fields[at[3]]), line.fields[at[3]]});
     }
     std::stable_sort(kernels.begin(), kernels.end(),
                      [](const Kernel& a, const Kernel& b) { return a.start_ns < b.start_ns; });
@@ -134,9 +134,8 @@ Result<std::vector<PathRules>> parse_rules(std::string_view text, std::string_vi
         const std::string_view head = line.substr(0, space);
         const std::string_view rest =
             space == std::string_view::npos ? std::string_view() : trimmed(line.substr(space));
-        const bool digits = std::all_of(head.begin(), head.end(), [](unsigned char c) {
-            return std::isdigit(c) != 0;
-        });
+        const bool digits = std::all_of(head.begin(), head.end(),
+                                        [](unsigned char c) { return std::isdigit(c) != 0; });
         if (rest.empty() || (head != "path" && !digits))
             return fail(Code::kInvalidFile,
                         "{}:{}: expected \"path NAME\" or \"NUMBER PATTERN\", got \"{}\"", where,

@@ -2,26 +2,19 @@
 #include "trace/recorder.h"
 
 #include "core/check.h"
+#include "graph/path_name.h"
 
 #include <algorithm>
 
 namespace lr::trace {
 namespace {
 
-std::string path_of(const graph::Step& step, const graph::Node& node) {
-    if (node.layer < 0)
-        return node.id.starts_with("pro") ? "prologue" : "epilogue";
-    const bool gdn = step.layers[static_cast<std::size_t>(node.layer)] == model::LayerKind::kGdn;
-    return fmt::format("{}-{}", step.shape.phase == graph::Phase::kPrefill ? "prefill" : "decode",
-                       gdn ? "gdn" : "attention");
-}
-
 ProgramLaunch describe_launch(const graph::Step& step, const graph::Launch& launch,
                               const std::function<double(const ops::Cost&)>& floor,
                               const graph::Step& cost) {
     const graph::Node& first = step.nodes[static_cast<std::size_t>(launch.nodes.front())];
     ProgramLaunch result{.layer = first.layer,
-                         .path = path_of(step, first),
+                         .path = graph::path_name(step, first),
                          .nodes = launch.name.substr(launch.name.find('.') + 1),
                          .name = {}};
     ops::Cost sum;
@@ -65,7 +58,8 @@ Program describe(const graph::Step& step, const graph::Plan& plan,
     return program;
 }
 
-Program describe_nodes(const graph::Step& step, const std::function<double(const ops::Cost&)>& floor,
+Program describe_nodes(const graph::Step& step,
+                       const std::function<double(const ops::Cost&)>& floor,
                        const graph::Step* cost) {
     graph::Plan plan;
     for (std::size_t n = 0; n < step.nodes.size(); ++n)
@@ -100,8 +94,8 @@ std::vector<Row> Recorder::rows() const {
     const std::int64_t zero = sorted.empty() ? 0 : sorted.front().start_ns;
     const auto us = [zero](std::int64_t ns) { return 1e-3 * static_cast<double>(ns - zero); };
     for (const Event& event : sorted) {
-        const ProgramLaunch& launch =
-            programs_[static_cast<std::size_t>(event.program)][static_cast<std::size_t>(event.launch)];
+        const ProgramLaunch& launch = programs_[static_cast<std::size_t>(event.program)]
+                                               [static_cast<std::size_t>(event.launch)];
         Row row{.step = event.step,
                 .layer = launch.layer,
                 .path = launch.path,

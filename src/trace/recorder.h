@@ -40,7 +40,8 @@ Program describe(const graph::Step& step, const graph::Plan& plan,
                  const graph::Step* cost = nullptr);
 
 // The same by node of the step, each a launch of its own, aliases too.
-Program describe_nodes(const graph::Step& step, const std::function<double(const ops::Cost&)>& floor,
+Program describe_nodes(const graph::Step& step,
+                       const std::function<double(const ops::Cost&)>& floor,
                        const graph::Step* cost = nullptr);
 
 class Recorder {

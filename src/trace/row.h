@@ -10,11 +10,11 @@
 namespace lr::trace {
 
 struct Row {
-    std::int64_t step = 0;   // from 0
-    std::int32_t layer = -1; // -1: outside of layers
-    std::string path;        // "decode-gdn", ...; "prologue", "epilogue"
-    std::string nodes;       // "8", "8+9", "23+24+next.1", "21 gemm" (a stage)
-    std::string lane;        // what runs in order: a stream, a rank's lane
+    std::int64_t step = 0;           // from 0
+    std::int32_t layer = -1;         // -1: outside of layers
+    std::string path;                // "decode-gdn", ...; "prologue", "epilogue"
+    std::string nodes;               // "8", "8+9", "23+24+next.1", "21 gemm" (a stage)
+    std::string lane;                // what runs in order: a stream, a rank's lane
     double start_us = 0, end_us = 0; // from the first start of the trace
     double duration_us = 0;
     std::int64_t bytes = -1; // moved, as the graph counts them; -1: not known

@@ -51,7 +51,8 @@ void StepRecorder::clear() {
         rank.step = -1;
 }
 
-std::vector<Row> StepRecorder::rows(const std::function<Program(const graph::Step&)>& program) const {
+std::vector<Row>
+StepRecorder::rows(const std::function<Program(const graph::Step&)>& program) const {
     // What a step's nodes cost is asked for now, not while it runs.
     Recorder named(recorder_.events().size(), lanes_);
     for (const graph::Step* step : steps_)

@@ -36,7 +36,7 @@ class StepRecorder final : public engine::NodeObserver {
 
     Recorder recorder_;
     std::array<Rank, kMaxRanks> ranks_;
-    std::mutex mutex_; // guards steps_
+    std::mutex mutex_;                      // guards steps_
     std::vector<const graph::Step*> steps_; // by program
     std::vector<std::string> lanes_;
 };

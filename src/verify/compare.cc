@@ -5,9 +5,10 @@
 #include "numerics/e2m1.h"
 #include "numerics/e4m3.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 
 namespace lr::verify {
 namespace {
@@ -65,7 +66,8 @@ std::vector<std::int64_t> coordinate(const Shape& shape, std::int64_t index) {
     return at;
 }
 
-Mismatch difference_at(ConstView reference, ConstView device, std::int64_t i, std::string expected) {
+Mismatch difference_at(ConstView reference, ConstView device, std::int64_t i,
+                       std::string expected) {
     return {coordinate(reference.shape, i), text_of(reference.dtype, element(reference, i)),
             text_of(device.dtype, element(device, i)), std::move(expected)};
 }
@@ -77,7 +79,9 @@ std::optional<Mismatch> mask_mismatch(ConstView reference, ConstView device) {
         if (std::isnan(a) == std::isnan(b) && (std::isnan(a) || std::isinf(a) == std::isinf(b)))
             continue;
         return difference_at(reference, device, i,
-                        std::isnan(a) ? "a NaN" : std::isinf(a) ? "an infinity" : "finite");
+                             std::isnan(a)   ? "a NaN"
+                             : std::isinf(a) ? "an infinity"
+                                             : "finite");
     }
     return {};
 }
@@ -106,7 +110,8 @@ Agreement compare(ConstView reference, ConstView device, const double* bound) {
         const double allowed = bound ? bound[i] : 0.0;
         double apart = number ? std::abs(a.value - b.value) : a.whole != b.whole;
         if (number && (!std::isfinite(a.value) || !std::isfinite(b.value)))
-            apart = a.value == b.value || (std::isnan(a.value) && std::isnan(b.value)) ? 0 : INFINITY;
+            apart =
+                a.value == b.value || (std::isnan(a.value) && std::isnan(b.value)) ? 0 : INFINITY;
         if (code && allowed == 0 && a.whole != b.whole)
             apart = INFINITY;
         if (std::isfinite(a.value))
@@ -119,10 +124,12 @@ Agreement compare(ConstView reference, ConstView device, const double* bound) {
         }
         // The sum of two f64 numbers that make up the bound is itself rounded.
         if (apart > allowed * (1 + 1e-9) && !result.first)
-            result.first = difference_at(reference, device, i,
-                                    allowed == 0 ? "equal" : fmt::format("within {:.3g}", allowed));
+            result.first =
+                difference_at(reference, device, i,
+                              allowed == 0 ? "equal" : fmt::format("within {:.3g}", allowed));
     }
-    const double rms = std::sqrt(squares / static_cast<double>(std::max<std::int64_t>(1, result.elements)));
+    const double rms =
+        std::sqrt(squares / static_cast<double>(std::max<std::int64_t>(1, result.elements)));
     result.largest_bound = rms > 0 ? widest / rms : 0;
     return result;
 }

@@ -21,10 +21,10 @@ struct Mismatch {
 
 struct Agreement {
     std::int64_t elements = 0;
-    std::int64_t bounded = 0;    // those with a bound above 0
-    std::int64_t apart = 0;      // of these, those that differ
-    double largest_share = 0;    // of its bound that a difference makes up; 1 is all
-    double largest_bound = 0;    // over the root mean square of the tensor's elements
+    std::int64_t bounded = 0; // those with a bound above 0
+    std::int64_t apart = 0;   // of these, those that differ
+    double largest_share = 0; // of its bound that a difference makes up; 1 is all
+    double largest_bound = 0; // over the root mean square of the tensor's elements
     std::optional<Mismatch> first;
 
     void add(const Agreement& other);

@@ -7,10 +7,11 @@
 #pragma once
 
 #include "core/thread_pool.h"
-#include "verify/device.h"
-#include "verify/host_tensors.h"
 
 #include <optional>
+
+#include "verify/device.h"
+#include "verify/host_tensors.h"
 
 namespace lr::verify {
 

@@ -5,17 +5,18 @@
 #include "numerics/e2m1.h"
 #include "numerics/e4m3.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <fmt/format.h>
 
 namespace lr::verify {
 namespace {
 
-constexpr std::array<std::string_view, 7> kNames = {"element", "row",   "swap", "nan",
-                                                    "stale",   "id",    "pad"};
+constexpr std::array<std::string_view, 7> kNames = {"element", "row", "swap", "nan",
+                                                    "stale",   "id",  "pad"};
 
 bool is_number(DType dtype) {
     return is_float(dtype) || dtype == DType::kF64 || dtype == DType::kE4M3 ||
@@ -88,8 +89,10 @@ std::string place(const Shape& shape, std::int64_t index) {
 class Saboteur {
   public:
     Saboteur(View tensor, std::span<const std::byte> before, const double* bound)
-        : tensor_(tensor), before_(const_cast<std::byte*>(before.data()), tensor.dtype, tensor.shape),
-          bound_(bound), count_(tensor.shape.count()), width_(std::max<std::int64_t>(1, tensor.shape.row_count())) {}
+        : tensor_(tensor),
+          before_(const_cast<std::byte*>(before.data()), tensor.dtype, tensor.shape), bound_(bound),
+          count_(tensor.shape.count()),
+          width_(std::max<std::int64_t>(1, tensor.shape.row_count())) {}
 
     std::optional<std::string> element() {
         if (!is_number(tensor_.dtype))

@@ -22,14 +22,15 @@ enum class Fault : std::uint8_t {
     kId,      // an integer off by one
     kPad,     // a place that no live row owns, written
 };
-inline constexpr Fault kFaults[] = {Fault::kElement, Fault::kRow,   Fault::kSwap, Fault::kNan,
-                                    Fault::kStale,   Fault::kId,    Fault::kPad};
+inline constexpr Fault kFaults[] = {Fault::kElement, Fault::kRow, Fault::kSwap, Fault::kNan,
+                                    Fault::kStale,   Fault::kId,  Fault::kPad};
 std::string_view fault_name(Fault fault); // "element", "row", ...
 std::optional<Fault> fault_from_name(std::string_view name);
 
 // Puts the fault into `tensor`, a right result, dense. `before` is what the tensor held before the
-// launch, `bound` its elements' bounds (null: none). Returns what was done, "[3, 17]"; nothing where
-// the tensor has no place for it (integers have no NaN; equal neighbours cannot be exchanged).
+// launch, `bound` its elements' bounds (null: none). Returns what was done, "[3, 17]"; nothing
+// where the tensor has no place for it (integers have no NaN; equal neighbours cannot be
+// exchanged).
 std::optional<std::string> put_fault(Fault fault, View tensor, std::span<const std::byte> before,
                                      const double* bound);
 

@@ -8,12 +8,13 @@
 
 #include "core/thread_pool.h"
 #include "graph/plan.h"
-#include "verify/device.h"
-#include "verify/host_tensors.h"
 
 #include <map>
 #include <string>
 #include <vector>
+
+#include "verify/device.h"
+#include "verify/host_tensors.h"
 
 namespace lr::verify {
 

@@ -52,8 +52,8 @@ std::span<std::byte> HostTensors::inputs() const {
 }
 
 ops::AnyArgs HostTensors::bind(const graph::Node& node) const {
-    return engine::bind_args(*step_, node, [this](graph::TensorId id) { return address(id); },
-                             *weights_);
+    return engine::bind_args(
+        *step_, node, [this](graph::TensorId id) { return address(id); }, *weights_);
 }
 
 } // namespace lr::verify

@@ -2,12 +2,15 @@
 #include "verify/launch_local.h"
 
 #include "cpu/reference/reference.h"
-#include "verify/cpu_device.h"
+#include "graph/path_name.h"
+
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
-#include <fmt/ranges.h>
 #include <set>
+
+#include "verify/cpu_device.h"
 
 namespace lr::verify {
 namespace {
@@ -21,16 +24,8 @@ bool has_errors(DType dtype) {
 
 } // namespace
 
-std::string path_of(const graph::Step& step, const graph::Node& node) {
-    if (node.layer < 0)
-        return node.id.starts_with("pro") ? "prologue" : "epilogue";
-    const bool gdn = step.layers[static_cast<std::size_t>(node.layer)] == model::LayerKind::kGdn;
-    return fmt::format("{}-{}", step.shape.phase == graph::Phase::kPrefill ? "prefill" : "decode",
-                       gdn ? "gdn" : "attention");
-}
-
 bool Selection::takes(const graph::Step& step, const graph::Node& node) const {
-    if (!path.empty() && path_of(step, node) != path)
+    if (!path.empty() && graph::path_name(step, node) != path)
         return false;
     if (layer >= 0 && node.layer != layer)
         return false;
@@ -135,16 +130,17 @@ Status LaunchLocal::compare_launch(const graph::Launch& launch, const HostTensor
         const graph::Node& node = step_->nodes[static_cast<std::size_t>(w.node)];
         LR_TRY_ASSIGN(const std::vector<std::byte> bytes, received(w, reference));
         const View expected = reference.view(w.tensor);
-        const Agreement agreement = compare(expected, {bytes.data(), expected.dtype, expected.shape},
-                                            bound_of(w.tensor, reference));
+        const Agreement agreement =
+            compare(expected, {bytes.data(), expected.dtype, expected.shape},
+                    bound_of(w.tensor, reference));
         const std::string stem(ops::op_stem(node.args));
         auto& [launches, sum] = report_.ops[stem];
         launches += stems.insert(stem).second;
         sum.add(agreement);
         if (agreement.first)
-            report_.divergences.push_back(
-                {name_, launch.name, node.label(),
-                 step_->tensors[static_cast<std::size_t>(w.tensor)].name, *agreement.first});
+            report_.divergences.push_back({name_, launch.name, node.label(),
+                                           step_->tensors[static_cast<std::size_t>(w.tensor)].name,
+                                           *agreement.first});
     }
     return {};
 }

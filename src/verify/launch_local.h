@@ -13,10 +13,6 @@
 #include "core/thread_pool.h"
 #include "cpu/reference/tensors.h"
 #include "graph/plan.h"
-#include "verify/compare.h"
-#include "verify/device.h"
-#include "verify/faults.h"
-#include "verify/host_tensors.h"
 
 #include <functional>
 #include <map>
@@ -24,13 +20,19 @@
 #include <string>
 #include <vector>
 
+#include "verify/compare.h"
+#include "verify/device.h"
+#include "verify/faults.h"
+#include "verify/host_tensors.h"
+
 namespace lr::verify {
 
 // Which launches are compared; the reference runs all.
 struct Selection {
     std::string path; // "decode-gdn", ...; empty: all
-    std::int32_t first = 0, last = 1 << 20; // numbers of nodes in a layer; with a range: layers only
-    std::int32_t layer = -1;                // -1: all
+    std::int32_t first = 0,
+                 last = 1 << 20; // numbers of nodes in a layer; with a range: layers only
+    std::int32_t layer = -1;     // -1: all
 
     bool narrow() const { return first > 0 || last < 1 << 20; }
     bool takes(const graph::Step& step, const graph::Node& node) const;
@@ -57,8 +59,8 @@ struct LaunchReport {
 };
 
 struct Injection {
-    std::string node;           // "L0.8"
-    std::vector<Fault> faults;  // to try, each in a run of its own
+    std::string node;          // "L0.8"
+    std::vector<Fault> faults; // to try, each in a run of its own
 };
 
 class LaunchLocal {
@@ -68,8 +70,8 @@ class LaunchLocal {
                 const std::optional<Injection>& injection)
         : device_(device), pool_(pool), selection_(selection), injection_(injection) {}
 
-    // One step by this plan. `reference` holds the step's inputs and states; afterwards it holds all
-    // that the reference computed. The device has been prepared for the step. `done` is called
+    // One step by this plan. `reference` holds the step's inputs and states; afterwards it holds
+    // all that the reference computed. The device has been prepared for the step. `done` is called
     // after each launch.
     Status run(const std::string& name, const graph::Step& step, const graph::Plan& plan,
                HostTensors& reference, const std::function<void()>& done);
@@ -104,8 +106,5 @@ class LaunchLocal {
     const graph::Plan* plan_ = nullptr;
     cpu::reference::Errors errors_;
 };
-
-// "prefill-gdn", "decode-attention", ...; "prologue" and "epilogue" outside layers.
-std::string path_of(const graph::Step& step, const graph::Node& node);
 
 } // namespace lr::verify

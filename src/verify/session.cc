@@ -34,21 +34,22 @@ graph::StepShape Session::shape(std::int64_t step) const {
         return shape;
     std::int64_t rows = 0;
     for (std::size_t r = 0; r < workload_.requests.size(); ++r)
-        rows += step == 0 ? first_half(r)
-                          : std::ssize(workload_.requests[r].prompt) - first_half(r);
+        rows +=
+            step == 0 ? first_half(r) : std::ssize(workload_.requests[r].prompt) - first_half(r);
     if (workload_.all_logits)
         shape.logit_rows = rows + 1;
-    shape.rows = (rows + ops::kGdnChunk) / ops::kGdnChunk * ops::kGdnChunk; // one row spare at least
+    shape.rows =
+        (rows + ops::kGdnChunk) / ops::kGdnChunk * ops::kGdnChunk; // one row spare at least
     return shape;
 }
 
 StepWork Session::work(std::int64_t step) const {
     const bool prefill = step < 2;
-    StepWork work{.name = fmt::format("{} {}", prefill ? "prefill" : "decode",
-                                      prefill ? step + 1 : step - 1),
-                  .shape = shape(step),
-                  .pieces = {},
-                  .positions = {}};
+    StepWork work{
+        .name = fmt::format("{} {}", prefill ? "prefill" : "decode", prefill ? step + 1 : step - 1),
+        .shape = shape(step),
+        .pieces = {},
+        .positions = {}};
     for (std::size_t r = 0; r < workload_.requests.size(); ++r) {
         const Request& request = workload_.requests[r];
         const std::int64_t half = first_half(r), length = std::ssize(request.prompt);
@@ -56,7 +57,8 @@ StepWork Session::work(std::int64_t step) const {
         engine::Piece& piece = work.pieces.emplace_back();
         piece.sampling = request.sampling;
         piece.logprobs = request.logprobs;
-        piece.logits = prefill && workload_.all_logits ? engine::Logits::kAll : engine::Logits::kLast;
+        piece.logits =
+            prefill && workload_.all_logits ? engine::Logits::kAll : engine::Logits::kLast;
         if (prefill)
             piece.tokens.assign(request.prompt.begin() + first, request.prompt.begin() + end);
         else
@@ -71,7 +73,8 @@ std::vector<engine::LogitRange> Session::fill(const graph::Step& step, const Ste
     std::vector<std::vector<std::int32_t>> pages(work.pieces.size());
     std::vector<engine::BatchPiece> batch;
     for (std::size_t r = 0; r < work.pieces.size(); ++r) {
-        for (std::int64_t p = 0; p < pages_each(); ++p) // backwards: no page lies where its number says
+        for (std::int64_t p = 0; p < pages_each();
+             ++p) // backwards: no page lies where its number says
             pages[r].push_back(static_cast<std::int32_t>(
                 (static_cast<std::int64_t>(r) + 1) * pages_each() - 1 - p));
         batch.push_back({.piece = work.pieces[r],

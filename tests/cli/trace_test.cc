@@ -26,8 +26,7 @@ class TraceCommand : public testing::Test {
         return folder + "/" + name;
     }
 
-    const std::string folder =
-        testing::TempDir() + "liverow-trace-" + std::to_string(::getpid());
+    const std::string folder = testing::TempDir() + "liverow-trace-" + std::to_string(::getpid());
 };
 
 void expect_line(const Outcome& outcome, const std::string& text) {
@@ -63,11 +62,13 @@ TEST_F(TraceCommand, ReproducesTheTracedLayer) {
 }
 
 TEST_F(TraceCommand, ReadsNsys) {
-    const Outcome outcome = run({"trace", "analyze", kNsys.c_str(), "--rules", kRules.c_str(), "--tp", "2", "--layer", "0"});
+    const Outcome outcome = run({"trace", "analyze", kNsys.c_str(), "--rules", kRules.c_str(),
+                                 "--tp", "2", "--layer", "0"});
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     expect_line(outcome, "235.680 us");
     expect_line(outcome, "no rule     1 x some_unrelated_kernel");
-    const Outcome both = run({"trace", "analyze", kNsys.c_str(), "--rules", kRules.c_str(), "--tp", "2"});
+    const Outcome both =
+        run({"trace", "analyze", kNsys.c_str(), "--rules", kRules.c_str(), "--tp", "2"});
     ASSERT_EQ(both.status, 0) << both.err;
     expect_line(both, "23+24+next.1+next.3"); // now the next layer is there
     expect_refused(run({"trace", "analyze", kNsys.c_str()}), 2, {"--rules", "sglang.rules"});
@@ -78,15 +79,17 @@ TEST_F(TraceCommand, RefusesBadInput) {
     expect_refused(run({"trace", kTiny.c_str()}), 2, {"--out"});
     expect_refused(run({"trace", "analyze", "/nowhere.csv"}), 1, {"/nowhere.csv"});
     const std::string missing = written("missing.csv", "step,layer,nodes\n0,1,2\n");
-    expect_refused(run({"trace", "analyze", missing.c_str()}), 1, {"missing.csv", "path", "got step"});
+    expect_refused(run({"trace", "analyze", missing.c_str()}), 1,
+                   {"missing.csv", "path", "got step"});
     const std::string head =
         "step,layer,path,nodes,lane,start_us,end_us,duration_us,bytes,floor_pct\n";
-    const std::string back =
-        written("back.csv", head + "0,0,decode-gdn,7,main,5,6,1,,\n0,0,decode-gdn,8,main,4,7,3,,\n");
+    const std::string back = written(
+        "back.csv", head + "0,0,decode-gdn,7,main,5,6,1,,\n0,0,decode-gdn,8,main,4,7,3,,\n");
     expect_refused(run({"trace", "analyze", back.c_str()}), 1, {"back.csv:3", "backwards"});
     const std::string strange = written("strange.csv", head + "0,0,decode-gdn,99,main,5,6,1,,\n");
     expect_refused(run({"trace", "analyze", strange.c_str()}), 2, {"L0.99", "397B"});
-    expect_refused(run({"trace", "analyze", kFixture.c_str(), "--step", "3"}), 2, {"--step", "got 3"});
+    expect_refused(run({"trace", "analyze", kFixture.c_str(), "--step", "3"}), 2,
+                   {"--step", "got 3"});
     expect_refused(run({"trace", "analyze", kFixture.c_str(), "--layer", "5"}), 2, {"--layer 5"});
     expect_refused(run({"trace", "analyze", kFixture.c_str(), "--preset", "1T"}), 2, {"1T"});
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/cli/command.h"
 
+#include <filesystem>
+#include <unistd.h>
+
 namespace lr::cli {
 namespace {
 
@@ -8,8 +11,8 @@ const std::string kTiny = std::string(LR_SOURCE_DIR) + "/models/tiny";
 
 // Few rows: every path and every op runs all the same.
 Outcome verify(std::vector<const char*> flags) {
-    std::vector<const char*> arguments = {"verify", kTiny.c_str(), "--rows",          "2",
-                                          "--steps", "1",          "--prompt-tokens", "9"};
+    std::vector<const char*> arguments = {"verify",  kTiny.c_str(), "--rows",          "2",
+                                          "--steps", "1",           "--prompt-tokens", "9"};
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     return run(arguments);
 }
@@ -20,8 +23,9 @@ TEST(Verify, TheSmallModelAgreesOnEveryPathAndPlan) {
     EXPECT_NE(outcome.out.find("codes and integers equal, floats within their bounds"),
               std::string::npos)
         << outcome.out;
-    EXPECT_NE(outcome.out.find("plan 16+18: 149 launches compared; 8 as its 2 leaf ops, one by one"),
-              std::string::npos)
+    EXPECT_NE(
+        outcome.out.find("plan 16+18: 149 launches compared; 8 as its 2 leaf ops, one by one"),
+        std::string::npos)
         << outcome.out;
     EXPECT_NE(outcome.out.find("8 as the whole node at its last stage"), std::string::npos);
 }
@@ -29,6 +33,36 @@ TEST(Verify, TheSmallModelAgreesOnEveryPathAndPlan) {
 TEST(Verify, PrecisionsAndResidualsAgree) {
     EXPECT_EQ(verify({"--precision", "f32"}).status, 0);
     EXPECT_EQ(verify({"--numerics", "seed"}).status, 0);
+}
+
+// Weights and activations in every format that a folder can be quantised to here; every plan.
+TEST(Verify, QuantisedCopiesAgree) {
+    const std::string prose = std::string(LR_SOURCE_DIR) + "/docs/ARCHITECTURE.md";
+    const struct {
+        const char *format, *activations;
+        bool calibrated;
+    } kCases[] = {{"fp8-block", "auto", false},
+                  {"fp8-channel", "auto", false},
+                  {"fp8-channel", "16", false},
+                  {"nvfp4", "auto", false},
+                  {"nvfp4-mixed", "quant", true}};
+    for (const auto& c : kCases) {
+        const std::string folder =
+            testing::TempDir() + "liverow-verify-test-" + std::to_string(::getpid());
+        std::vector<const char*> quantize = {"quantize", kTiny.c_str(), folder.c_str(), "--format",
+                                             c.format};
+        if (c.calibrated)
+            quantize.insert(quantize.end(),
+                            {"--calibrate", prose.c_str(), "--calibrate-tokens", "100"});
+        const Outcome quantised = run(quantize);
+        ASSERT_EQ(quantised.status, 0) << quantised.err;
+        const Outcome outcome =
+            run({"verify", folder.c_str(), "--rows", "2", "--steps", "1", "--prompt-tokens", "9",
+                 "--plan", "all", "--activations", c.activations});
+        EXPECT_EQ(outcome.status, 0) << c.format << " " << c.activations << ": " << outcome.err;
+        EXPECT_NE(outcome.out.find("verdict"), std::string::npos) << outcome.out;
+        std::filesystem::remove_all(folder);
+    }
 }
 
 TEST(Verify, FreeRunsDifferByRoundingsOnly) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The traced decode step of the kernel graph's part 3.6: every figure that it gives.
-#include "trace/analysis.h"
-
 #include "core/text_file.h"
 #include "model/presets.h"
+#include "trace/analysis.h"
 #include "trace/csv.h"
 
 #include <gtest/gtest.h>
@@ -17,22 +16,29 @@ namespace {
 constexpr double kDigit = 5e-4; // the seed has three
 
 graph::Step traced_step() {
-    model::Model model = model::Model::declare(*model::preset("397B-A17B"),
-                                               *model::format_policy("nvfp4-mixed"));
+    model::Model model =
+        model::Model::declare(*model::preset("397B-A17B"), *model::format_policy("nvfp4-mixed"));
     for (model::Entry& entry : model.entries())
         if (entry.format == model::WeightFormat::kNvfp4)
             entry.input_scale = 1.0f;
     graph::StepOptions options;
     options.w4a4 = true;
-    auto step = graph::build_step(
-        model, {.tp = 2}, {.phase = graph::Phase::kDecode, .rows = 54, .sequences = 54, .logit_rows = 54, .context = 8192, .slots = 54, .kv_pages = 54 * 128},
-        options);
+    auto step = graph::build_step(model, {.tp = 2},
+                                  {.phase = graph::Phase::kDecode,
+                                   .rows = 54,
+                                   .sequences = 54,
+                                   .logit_rows = 54,
+                                   .context = 8192,
+                                   .slots = 54,
+                                   .kv_pages = 54 * 128},
+                                  options);
     EXPECT_TRUE(step) << (step ? "" : step.error().message());
     return std::move(*step);
 }
 
 std::vector<Row> fixture() {
-    const auto text = read_text_file(std::string(LR_SOURCE_DIR) + "/tests/fixtures/decode_gdn_layer.csv");
+    const auto text =
+        read_text_file(std::string(LR_SOURCE_DIR) + "/tests/fixtures/decode_gdn_layer.csv");
     auto rows = parse_csv(*text, "fixture");
     EXPECT_TRUE(rows) << (rows ? "" : rows.error().message());
     return std::move(*rows);
@@ -84,8 +90,8 @@ TEST(TraceAnalysis, SumOfDurationsIsNotTheSpan) {
 }
 
 TEST(TraceAnalysis, BranchesHaveTheSlackThatTheSeedFinds) {
-    EXPECT_NEAR(early("4", "6"), 10.752, kDigit);    // BA before QKVZ
-    EXPECT_NEAR(early("20", "24"), 98.081, kDigit);  // shared before routed
+    EXPECT_NEAR(early("4", "6"), 10.752, kDigit);   // BA before QKVZ
+    EXPECT_NEAR(early("20", "24"), 98.081, kDigit); // shared before routed
 }
 
 TEST(TraceAnalysis, SlackAlongABranchIsThatOfItsJoin) {
@@ -108,8 +114,8 @@ TEST(TraceAnalysis, TheCriticalPathIsTheGdnChainAndTheRoutedExperts) {
 
 TEST(TraceAnalysis, EveryCandidatesSumIsTheSeeds) {
     const std::pair<const char*, double> kSums[] = {
-        {"8+9", 4.736},   {"16+18", 11.328}, {"23+24", 7.552},     {"13+15", 4.096},
-        {"15+16", 5.312}, {"17+19", 4.960},  {"1+3", 8.576},       {"11+13+15", 13.025},
+        {"8+9", 4.736},   {"16+18", 11.328}, {"23+24", 7.552},    {"13+15", 4.096},
+        {"15+16", 5.312}, {"17+19", 4.960},  {"1+3", 8.576},      {"11+13+15", 13.025},
         {"6+7", 43.455},  {"7+8", 40.799},   {"6+7+8+9", 48.191},
     };
     for (const auto& [rewrite, sum] : kSums) {

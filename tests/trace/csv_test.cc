@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trace/csv.h"
-
 #include "core/text_file.h"
+#include "trace/csv.h"
 
 #include <gtest/gtest.h>
 
 namespace lr::trace {
 namespace {
 
-const std::string kHead = "step,layer,path,nodes,lane,start_us,end_us,duration_us,bytes,floor_pct\n";
+const std::string kHead =
+    "step,layer,path,nodes,lane,start_us,end_us,duration_us,bytes,floor_pct\n";
 
 void expect_refused(const std::string& text, std::initializer_list<const char*> fragments) {
     const auto rows = parse_csv(text, "t.csv");
@@ -52,7 +52,8 @@ TEST(TraceCsv, ReadsBackWhatItWrites) {
 
 TEST(TraceCsv, NamesWhatIsWrongAndWhere) {
     expect_refused("", {"t.csv", "column names", "empty"});
-    expect_refused("step,layer\n0,1\n", {"t.csv", "expected columns path, nodes", "got step, layer"});
+    expect_refused("step,layer\n0,1\n",
+                   {"t.csv", "expected columns path, nodes", "got step, layer"});
     expect_refused(kHead, {"at least one launch"});
     expect_refused(kHead + "0,1,decode-gdn,1,main,0,1\n", {"t.csv:2", "10 fields", "got 7"});
     expect_refused(kHead + "0,1,decode-gdn,1,main,zero,1,1,,\n", {"t.csv:2", "start_us", "zero"});
@@ -70,7 +71,8 @@ TEST(TraceCsv, RefusesTimesThatRunBackwards) {
 }
 
 TEST(TraceCsv, PassesOverCommentsAndOtherColumns) {
-    const auto text = read_text_file(std::string(LR_SOURCE_DIR) + "/tests/fixtures/decode_gdn_layer.csv");
+    const auto text =
+        read_text_file(std::string(LR_SOURCE_DIR) + "/tests/fixtures/decode_gdn_layer.csv");
     ASSERT_TRUE(text);
     const auto rows = parse_csv(*text, "fixture");
     ASSERT_TRUE(rows) << rows.error().message();

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trace/nsys.h"
-
 #include "core/text_file.h"
 #include "trace/analysis.h"
+#include "trace/nsys.h"
 
 #include <gtest/gtest.h>
 
@@ -32,7 +31,7 @@ TEST(NsysImport, GivesKernelsToTheNodesOfEachLayer) {
     const struct {
         std::size_t row;
         const char *nodes, *lane;
-    } kSome[] = {{0, "1", "stream 7"},  {1, "2", "stream 7"},    {2, "3", "stream 7"},
+    } kSome[] = {{0, "1", "stream 7"},   {1, "2", "stream 7"},     {2, "3", "stream 7"},
                  {10, "11", "stream 7"}, {11, "12", "stream 277"}, {23, "24", "stream 7"}};
     for (const auto& some : kSome) {
         EXPECT_EQ(first[some.row].nodes, some.nodes);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trace/recorder.h"
-
 #include "core/json.h"
 #include "trace/chrome.h"
+#include "trace/recorder.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +11,12 @@ namespace lr::trace {
 namespace {
 
 Program two_launches() {
-    return {{.layer = 3, .path = "decode-gdn", .nodes = "7", .name = "state", .bytes = 1000, .floor_us = 2},
+    return {{.layer = 3,
+             .path = "decode-gdn",
+             .nodes = "7",
+             .name = "state",
+             .bytes = 1000,
+             .floor_us = 2},
             {.layer = 3, .path = "decode-gdn", .nodes = "8+9", .name = "norm + quant"}};
 }
 

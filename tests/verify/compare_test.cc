@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "verify/compare.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
+
+#include "verify/compare.h"
 
 namespace lr::verify {
 namespace {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "verify/faults.h"
+#include <gtest/gtest.h>
 
 #include "verify/compare.h"
-
-#include <gtest/gtest.h>
+#include "verify/faults.h"
 
 namespace lr::verify {
 namespace {
 
 // [3, 4]: two rows that a launch wrote, one that it left.
 struct Tensor {
-    std::vector<float> before = std::vector<float>(12, -7), values = {1, 2, 3, 4, 5, 6, 7, 8, -7, -7, -7, -7};
+    std::vector<float> before = std::vector<float>(12, -7),
+                       values = {1, 2, 3, 4, 5, 6, 7, 8, -7, -7, -7, -7};
     std::vector<double> bound = std::vector<double>(12, 0.125);
 
     View view() { return {reinterpret_cast<std::byte*>(values.data()), DType::kF32, {3, 4}}; }

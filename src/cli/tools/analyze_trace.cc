@@ -23,10 +23,11 @@ Result<std::vector<Row>> read_rows(const AnalyzeOptions& options) {
     if (!trace::is_nsys(text))
         return trace::parse_csv(text, options.file);
     if (options.rules.empty())
-        return fail(Code::kInvalidArgument,
-                    "{}: kernels of nsys: expected --rules FILE that says which node each is, such as "
-                    "tools/nsys/sglang.rules",
-                    options.file);
+        return fail(
+            Code::kInvalidArgument,
+            "{}: kernels of nsys: expected --rules FILE that says which node each is, such as "
+            "tools/nsys/sglang.rules",
+            options.file);
     LR_TRY_ASSIGN(const std::string rules_text, read_text_file(options.rules));
     LR_TRY_ASSIGN(const auto rules, trace::parse_rules(rules_text, options.rules));
     LR_TRY_ASSIGN(trace::NsysTrace found, trace::parse_nsys(text, options.file, rules));
@@ -63,15 +64,16 @@ Result<std::vector<Row>> choose(const std::vector<Row>& rows, const AnalyzeOptio
             const trace::Totals totals = trace::totals_of(of_step);
             table.add({fmt::format("{}", number), is_prefill(of_step) ? "prefill" : "decode",
                        fmt::format("{}", of_step.size()), fmt::format("{:.3f}", totals.sum),
-                       fmt::format("{:.3f}", totals.span), fmt::format("{:.3f}", totals.overlap())});
+                       fmt::format("{:.3f}", totals.span),
+                       fmt::format("{:.3f}", totals.overlap())});
         }
         fmt::print("{}\n", report::table_text(table));
     }
     if (options.step >= 0) {
         const auto found = steps.find(options.step);
         if (found == steps.end())
-            return fail(Code::kInvalidArgument, "--step: expected {}..{}, got {}", steps.begin()->first,
-                        steps.rbegin()->first, options.step);
+            return fail(Code::kInvalidArgument, "--step: expected {}..{}, got {}",
+                        steps.begin()->first, steps.rbegin()->first, options.step);
         return found->second;
     }
     // Of decode steps where there are any.

@@ -67,17 +67,17 @@ class TraceRun {
 
     Result<std::unique_ptr<engine::Engine>> make_engine(engine::NodeObserver* observer) const {
         const std::int64_t rows = (options_.context + 63) / 64 * 64;
-        return engine::Engine::load(opened_, {.threads = options_.threads,
-                                              .context = options_.context + options_.steps + kWarmUp,
-                                              .sequences = options_.rows,
-                                              .prefill_rows = std::max<std::int64_t>(64, rows),
-                                              .observer = observer});
+        return engine::Engine::load(opened_,
+                                    {.threads = options_.threads,
+                                     .context = options_.context + options_.steps + kWarmUp,
+                                     .sequences = options_.rows,
+                                     .prefill_rows = std::max<std::int64_t>(64, rows),
+                                     .observer = observer});
     }
 
     std::int32_t token(std::int64_t sequence, std::int64_t position) const {
-        const std::uint64_t bits =
-            numerics::counter_bits(21, static_cast<std::uint64_t>(sequence),
-                                   static_cast<std::uint64_t>(position));
+        const std::uint64_t bits = numerics::counter_bits(21, static_cast<std::uint64_t>(sequence),
+                                                          static_cast<std::uint64_t>(position));
         return static_cast<std::int32_t>(
             numerics::below(bits, static_cast<std::uint64_t>(opened_.config().vocab_size)));
     }
@@ -160,7 +160,8 @@ class TraceRun {
     }
 
     // Of the last decode step.
-    Status write_timeline(const std::vector<trace::Row>& rows, const std::filesystem::path& folder) {
+    Status write_timeline(const std::vector<trace::Row>& rows,
+                          const std::filesystem::path& folder) {
         std::vector<trace::Row> last;
         for (const trace::Row& row : rows)
             if (row.step == rows.back().step)
@@ -194,10 +195,12 @@ class TraceRun {
             sum += covered[s];
             whole += seconds[s];
         }
-        fmt::print("recorded    {} launches of {} steps: {} of {} tokens, then {} decode steps of {} row{}\n",
+        fmt::print("recorded    {} launches of {} steps: {} of {} tokens, then {} decode steps of "
+                   "{} row{}\n",
                    rows.size(), seconds.size(), options_.rows == 1 ? "a prompt" : "prompts",
                    options_.context, options_.steps, options_.rows, options_.rows == 1 ? "" : "s");
-        fmt::print("coverage    launches make up {:.2f} % of the steps' run time, {:.2f} % of the least covered\n",
+        fmt::print("coverage    launches make up {:.2f} % of the steps' run time, {:.2f} % of the "
+                   "least covered\n",
                    100 * sum / whole, 100 * least);
         for (const char* name : {"trace.csv", "trace.json", "timeline.html"})
             fmt::print("written     {}\n", (std::filesystem::path(options_.out) / name).string());
@@ -224,7 +227,8 @@ class TraceRun {
                 LR_TRY(decode(*engines[which], ids[which], i, seconds[which]));
             }
         recorder_launches_ = static_cast<std::int64_t>(
-            recorder_->rows([](const graph::Step& step) { return trace::describe_nodes(step, nullptr); })
+            recorder_
+                ->rows([](const graph::Step& step) { return trace::describe_nodes(step, nullptr); })
                 .size());
         Samples medians[2], ratios;
         for (std::size_t i = 0; i < seconds[0].size(); ++i) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // liverow trace: a model's steps with real times; trace analyze: what such times mean.
-#include "cli/tools/trace_runs.h"
-
 #include "cli/commands.h"
+#include "cli/tools/trace_runs.h"
 #include "cli/usage.h"
 
 #include <CLI/CLI.hpp>
@@ -21,7 +20,8 @@ void add_record(CLI::App& command, TraceOptions& options) {
     command.add_option("-n,--rows", options.rows, "Sequences decoded together")
         ->check(CLI::Range(1, 65536))
         ->capture_default_str();
-    command.add_option("--context", options.context, "Tokens of each prompt, prefilled in one step")
+    command
+        .add_option("--context", options.context, "Tokens of each prompt, prefilled in one step")
         ->check(CLI::Range(1, 1 << 20))
         ->capture_default_str();
     command.add_option("--steps", options.steps, "Decode steps after the prompts")
@@ -58,7 +58,8 @@ void add_analyze(CLI::App& trace, Action& action) {
         ->capture_default_str();
     command->add_option("--html", options->html, "Also write a timeline to this file");
     command->footer("Example: liverow trace analyze out/trace.csv --model models/tiny");
-    command->callback([&action, options] { action = [options] { return analyze_trace(*options); }; });
+    command->callback(
+        [&action, options] { action = [options] { return analyze_trace(*options); }; });
 }
 
 } // namespace

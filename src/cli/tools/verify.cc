@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // liverow verify: any plan on any device beside the reference.
-#include "cli/tools/verify_runs.h"
-
 #include "cli/commands.h"
+#include "cli/tools/verify_runs.h"
 #include "cli/usage.h"
 #include "graph/plan.h"
 
@@ -58,8 +57,9 @@ void add_how(CLI::App& command, VerifyOptions& options) {
     auto* local = command.add_flag("--launch-local", options.launch_local,
                                    "Every launch on the reference's inputs, within counted bounds "
                                    "(what is done without a flag)");
-    command.add_flag("--free-run", options.free_run,
-                     "Whole steps on the device's own results, routed alike: KL and likeliest token")
+    command
+        .add_flag("--free-run", options.free_run,
+                  "Whole steps on the device's own results, routed alike: KL and likeliest token")
         ->excludes(local);
     command.add_option("--inject", options.inject,
                        "Spoil what this node wrote and see that it is noticed: L0.8, or L0.8:nan "
@@ -67,8 +67,9 @@ void add_how(CLI::App& command, VerifyOptions& options) {
     command.add_option("--rows", options.rows, "Sequences decoded together")
         ->check(CLI::Range(1, 64))
         ->capture_default_str();
-    command.add_option("--prompt-tokens", options.prompt_tokens,
-                       "Tokens of the longest prompt; prefilled in two pieces")
+    command
+        .add_option("--prompt-tokens", options.prompt_tokens,
+                    "Tokens of the longest prompt; prefilled in two pieces")
         ->check(CLI::Range(2, 512))
         ->capture_default_str();
     command.add_option("--steps", options.steps, "Decode steps after the prompts")
@@ -84,8 +85,9 @@ void add_engine(CLI::App& command, VerifyOptions& options) {
     command.add_option("--numerics", options.numerics, "Residual that norms read")
         ->check(CLI::IsMember({"hf", "seed"}))
         ->capture_default_str();
-    command.add_option("--activations", options.activations,
-                       "auto; 16: quantise none; quant: NVFP4 ones too, where the file has scales")
+    command
+        .add_option("--activations", options.activations,
+                    "auto; 16: quantise none; quant: NVFP4 ones too, where the file has scales")
         ->check(CLI::IsMember({"auto", "16", "quant"}))
         ->capture_default_str();
     command.add_option("--threads", options.threads, "Threads; 0: one for each processor")
@@ -97,14 +99,15 @@ void add_engine(CLI::App& command, VerifyOptions& options) {
 
 void add_verify(CLI::App& app, Action& action) {
     auto options = std::make_shared<VerifyOptions>();
-    CLI::App* command =
-        app.add_subcommand("verify", "Hold a device's results against the reference, tensor by tensor");
+    CLI::App* command = app.add_subcommand(
+        "verify", "Hold a device's results against the reference, tensor by tensor");
     add_what(*command, *options);
     add_how(*command, *options);
     add_engine(*command, *options);
     command->footer("Example: liverow verify models/tiny --path decode-gdn --nodes 6-9 --plan 8+9\n"
                     "         liverow verify models/tiny --inject L0.7");
-    command->callback([&action, options] { action = [options] { return verify_model(*options); }; });
+    command->callback(
+        [&action, options] { action = [options] { return verify_model(*options); }; });
 }
 
 } // namespace lr::cli

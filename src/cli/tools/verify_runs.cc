@@ -8,18 +8,20 @@
 #include "model/presets.h"
 #include "model/synth.h"
 #include "numerics/counter_rng.h"
-#include "verify/cpu_device.h"
-#include "verify/free_run.h"
-#include "verify/launch_local.h"
-#include "verify/session.h"
+
+#include <fmt/ranges.h>
 
 #include <charconv>
-#include <fmt/ranges.h>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <memory>
 #include <unistd.h>
+
+#include "verify/cpu_device.h"
+#include "verify/free_run.h"
+#include "verify/launch_local.h"
+#include "verify/session.h"
 
 namespace lr::cli {
 namespace {
@@ -30,7 +32,8 @@ using verify::HostTensors;
 class TemporaryFolder {
   public:
     TemporaryFolder()
-        : path_(std::filesystem::temp_directory_path() / fmt::format("liverow-verify-{}", ::getpid())) {}
+        : path_(std::filesystem::temp_directory_path() /
+                fmt::format("liverow-verify-{}", ::getpid())) {}
     ~TemporaryFolder() {
         std::error_code ignored;
         std::filesystem::remove_all(path_, ignored);
@@ -45,8 +48,9 @@ Result<int> number(std::string_view text, std::string_view flag, std::string_vie
     int value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size() || value < 1)
-        return fail(Code::kInvalidArgument, "{}: expected a number such as 7 or a range such as 6-9, got \"{}\"",
-                    flag, whole);
+        return fail(Code::kInvalidArgument,
+                    "{}: expected a number such as 7 or a range such as 6-9, got \"{}\"", flag,
+                    whole);
     return value;
 }
 
@@ -64,8 +68,8 @@ Result<verify::Selection> selection_of(const VerifyOptions& options) {
         LR_TRY_ASSIGN(selection.last, number(text.substr(dash + 1), "--nodes", text));
     }
     if (selection.last < selection.first)
-        return fail(Code::kInvalidArgument, "--nodes: expected the smaller number first, got \"{}\"",
-                    text);
+        return fail(Code::kInvalidArgument,
+                    "--nodes: expected the smaller number first, got \"{}\"", text);
     return selection;
 }
 
@@ -80,9 +84,10 @@ Result<std::optional<verify::Injection>> injection_of(const std::string& text) {
     }
     const auto fault = verify::fault_from_name(std::string_view(text).substr(colon + 1));
     if (!fault)
-        return fail(Code::kInvalidArgument,
-                    "--inject: expected a fault of element, row, swap, nan, stale, id, pad, got \"{}\"",
-                    text.substr(colon + 1));
+        return fail(
+            Code::kInvalidArgument,
+            "--inject: expected a fault of element, row, swap, nan, stale, id, pad, got \"{}\"",
+            text.substr(colon + 1));
     injection.faults = {*fault};
     return std::optional(injection);
 }
@@ -136,7 +141,8 @@ Result<std::optional<graph::Plan>> make_plan(const graph::Step& step,
 // Prompts of different lengths; the second sequence is drawn with every sampling parameter, and
 // asks for log-probabilities.
 verify::Workload workload_of(const VerifyOptions& options, std::int64_t vocab) {
-    verify::Workload workload{.requests = {}, .decode_steps = options.steps, .all_logits = options.free_run};
+    verify::Workload workload{
+        .requests = {}, .decode_steps = options.steps, .all_logits = options.free_run};
     const numerics::CounterRng rng("verify", 1);
     std::uint64_t drawn = 0;
     for (std::int64_t r = 0; r < options.rows; ++r) {
@@ -185,7 +191,8 @@ void restore_states(const graph::Step& step, const HostTensors& tensors, const S
 
 class Verification {
   public:
-    explicit Verification(const VerifyOptions& options) : options_(options), pool_(options.threads) {}
+    explicit Verification(const VerifyOptions& options)
+        : options_(options), pool_(options.threads) {}
 
     Status execute() {
         LR_TRY_ASSIGN(selection_, selection_of(options_));
@@ -207,9 +214,10 @@ class Verification {
     Status check_flags() const {
         if (options_.model.empty() == options_.preset.empty())
             return fail(Code::kInvalidArgument, "verify: expected either MODEL or --preset");
-        if (options_.free_run && (injection_ || selection_.narrow() || selection_.layer >= 0 || !selection_.path.empty()))
-            return fail(Code::kInvalidArgument,
-                        "--free-run: runs whole steps: expected none of --path, --nodes, --layer, --inject");
+        if (options_.free_run && (injection_ || selection_.narrow() || selection_.layer >= 0 ||
+                                  !selection_.path.empty()))
+            return fail(Code::kInvalidArgument, "--free-run: runs whole steps: expected none of "
+                                                "--path, --nodes, --layer, --inject");
         return {};
     }
 
@@ -221,7 +229,8 @@ class Verification {
             config.mtp_layers = 0;
             folder = temporary_.path();
             model::SynthOptions synth;
-            synth.format = numerics::weight_format_from_name(options_.format).value_or(model::WeightFormat::kPlain);
+            synth.format = numerics::weight_format_from_name(options_.format)
+                               .value_or(model::WeightFormat::kPlain);
             LR_TRY_ASSIGN(const model::SynthReport report,
                           model::synth_checkpoint(folder, config, synth, pool_));
             log_info("{}: synthetic weights, {}", options_.preset, format_bytes(report.bytes));
@@ -235,7 +244,8 @@ class Verification {
     }
 
     graph::StepOptions step_options() const {
-        return {.precision = options_.precision == "f32" ? ops::Precision::kF32 : ops::Precision::kModel,
+        return {.precision =
+                    options_.precision == "f32" ? ops::Precision::kF32 : ops::Precision::kModel,
                 .numerics = options_.numerics == "seed" ? ops::Numerics::kSeed : ops::Numerics::kHf,
                 .w4a4 = options_.activations == "quant",
                 .a16 = options_.activations == "16"};
@@ -254,20 +264,24 @@ class Verification {
             for (const graph::Node& node : step->nodes)
                 if (node.id == injection_->node && !node.alias)
                     return {};
-        return fail(Code::kInvalidArgument,
-                    "--inject: expected a node such as L0.7, pro.1 or epi.3 that launches, got \"{}\"",
-                    injection_->node);
+        return fail(
+            Code::kInvalidArgument,
+            "--inject: expected a node such as L0.7, pro.1 or epi.3 that launches, got \"{}\"",
+            injection_->node);
     }
 
     void print_head(const verify::Device& device) const {
-        const std::string what = options_.model.empty() ? options_.preset + " (synthetic)" : options_.model;
+        const std::string what =
+            options_.model.empty() ? options_.preset + " (synthetic)" : options_.model;
         fmt::print("model       {}: {} layers, {} of weights, precision {}\n", what,
-                   opened_.config().layer_count(), format_bytes(weights_->bytes()), options_.precision);
+                   opened_.config().layer_count(), format_bytes(weights_->bytes()),
+                   options_.precision);
         fmt::print("device      {}\n", device.name());
         fmt::print("reference   cpu/reference: each op's definition in f64, roundings counted\n");
-        fmt::print("steps       {} prompts of up to {} tokens, each in two prefills; {} decode steps; "
-                   "padding rows in all\n",
-                   options_.rows, options_.prompt_tokens, options_.steps);
+        fmt::print(
+            "steps       {} prompts of up to {} tokens, each in two prefills; {} decode steps; "
+            "padding rows in all\n",
+            options_.rows, options_.prompt_tokens, options_.steps);
     }
 
     std::vector<std::int32_t> drawn(const graph::Step& step, const HostTensors& tensors,
@@ -330,19 +344,21 @@ void print_ops(const verify::LaunchReport& report) {
     for (const auto& [stem, entry] : report.ops) {
         const auto& [launches, sum] = entry;
         fmt::print("{:<20}{:>10}{:>13}{:>13}{:>12}{:>15.1f}%{:>14.1e}\n", stem, launches,
-                   sum.elements, sum.bounded, sum.apart, 100 * sum.largest_share, sum.largest_bound);
+                   sum.elements, sum.bounded, sum.apart, 100 * sum.largest_share,
+                   sum.largest_bound);
     }
 }
 
 void print_faults(const verify::LaunchReport& report) {
     fmt::print("\nfaults put into results, and what was noticed\n");
     for (const verify::InjectedFault& fault : report.faults)
-        fmt::print("  {:<8} {}: {}: {} {}: {}\n", verify::fault_name(fault.fault), fault.step, fault.node,
-                   fault.tensor, fault.place,
-                   fault.found ? fmt::format("caught at [{}]: expected {} ({}), got {}",
-                                             fmt::join(fault.found->at, ", "), fault.found->reference,
-                                             fault.found->expected, fault.found->device)
-                               : std::string("NOT NOTICED"));
+        fmt::print("  {:<8} {}: {}: {} {}: {}\n", verify::fault_name(fault.fault), fault.step,
+                   fault.node, fault.tensor, fault.place,
+                   fault.found
+                       ? fmt::format("caught at [{}]: expected {} ({}), got {}",
+                                     fmt::join(fault.found->at, ", "), fault.found->reference,
+                                     fault.found->expected, fault.found->device)
+                       : std::string("NOT NOTICED"));
 }
 
 Status Verification::judge(const std::vector<verify::LaunchLocal>& runs) const {
@@ -371,20 +387,23 @@ Status Verification::judge(const std::vector<verify::LaunchLocal>& runs) const {
             fmt::print("  {}\n", report.divergences[i].text());
     }
     if (first)
-        return fail(Code::kInternal, "verify: {} of {} launches diverge; the first: {}", divergences,
-                    launches, first->text());
+        return fail(Code::kInternal, "verify: {} of {} launches diverge; the first: {}",
+                    divergences, launches, first->text());
     if (launches == 0)
-        return fail(Code::kInvalidArgument,
-                    "verify: no launch of this model is in --path {}, --nodes {}, --layer {}, --plan {}",
-                    options_.path, options_.nodes.empty() ? "all" : options_.nodes, options_.layer,
-                    options_.plan);
+        return fail(
+            Code::kInvalidArgument,
+            "verify: no launch of this model is in --path {}, --nodes {}, --layer {}, --plan {}",
+            options_.path, options_.nodes.empty() ? "all" : options_.nodes, options_.layer,
+            options_.plan);
     if (injection_ && (faults == 0 || missed > 0))
         return fail(Code::kInternal, "verify: {} of {} injected faults were not noticed",
                     faults == 0 ? 1 : missed, std::max<std::int64_t>(1, faults));
     if (injection_)
         fmt::print("\nverdict     all {} faults noticed\n", faults);
     else
-        fmt::print("\nverdict     {} launches: codes and integers equal, floats within their bounds\n", launches);
+        fmt::print(
+            "\nverdict     {} launches: codes and integers equal, floats within their bounds\n",
+            launches);
     return {};
 }
 
@@ -436,10 +455,11 @@ Status Verification::free_run(verify::Device& device, const engine::StateStore& 
         session_->drew(drawn(step, mine, ranges));
         progress.advance(1);
     }
-    fmt::print("\nrouted alike, {} rows of logits: KL mean {:.1e}, worst {:.1e}; other likeliest token in "
-               "{}\nagainst f32: reference {:.1e}, device {:.1e} in the mean\n",
-               report.between.rows(), report.between.mean(), report.between.worst(),
-               report.between.flips(), report.reference_cost.mean(), report.device_cost.mean());
+    fmt::print(
+        "\nrouted alike, {} rows of logits: KL mean {:.1e}, worst {:.1e}; other likeliest token in "
+        "{}\nagainst f32: reference {:.1e}, device {:.1e} in the mean\n",
+        report.between.rows(), report.between.mean(), report.between.worst(),
+        report.between.flips(), report.reference_cost.mean(), report.device_cost.mean());
     if (const std::string fault = report.fault(); !fault.empty())
         return fail(Code::kInternal, "verify: {}", fault);
     fmt::print("verdict     only roundings differ\n");

@@ -14,8 +14,7 @@ std::vector<std::pair<Counted, Counted>> rotation(const ops::QkNormRopeGateArgs&
     std::vector<std::pair<Counted, Counted>> pairs;
     for (std::int32_t i = 0; i < args.rotary_dim / 2; ++i) {
         const float exponent = static_cast<float>(2 * i) / static_cast<float>(args.rotary_dim);
-        const Counted power =
-            elementary(std::pow(double{args.rope_theta}, double{exponent}), 0);
+        const Counted power = elementary(std::pow(double{args.rope_theta}, double{exponent}), 0);
         const Counted angle = exactly(static_cast<double>(position)) * (exactly(1) / power);
         pairs.emplace_back(elementary(std::cos(angle.value), angle.error),
                            elementary(std::sin(angle.value), angle.error));

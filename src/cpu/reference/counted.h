@@ -20,9 +20,9 @@
 
 namespace lr::cpu::reference {
 
-inline constexpr double kUnit = 0x1p-24;      // half an ulp of f32, relative
-inline constexpr double kElementary = 4;      // exp, log1p, pow, sin, cos: 2 ulp
-inline constexpr double kFlushed = 0x1p-126;  // what a device that flushes subnormals loses
+inline constexpr double kUnit = 0x1p-24;     // half an ulp of f32, relative
+inline constexpr double kElementary = 4;     // exp, log1p, pow, sin, cos: 2 ulp
+inline constexpr double kFlushed = 0x1p-126; // what a device that flushes subnormals loses
 
 struct Counted {
     double value = 0;
@@ -57,7 +57,8 @@ inline Counted operator-(Counted a) {
 }
 inline Counted operator*(Counted a, Counted b) {
     return correctly_rounded(a.value * b.value, std::abs(a.value) * b.error +
-                                                    std::abs(b.value) * a.error + a.error * b.error);
+                                                    std::abs(b.value) * a.error +
+                                                    a.error * b.error);
 }
 inline Counted operator/(Counted a, Counted b) {
     const double quotient = a.value / b.value;
@@ -71,8 +72,9 @@ inline Counted exactly(double value) {
 
 // An elementary function of value f whose argument's error moves it by `moved` at most.
 inline Counted elementary(double f, double moved) {
-    return std::isfinite(f) ? Counted{f, moved + kElementary * kUnit * (std::abs(f) + moved) + kFlushed}
-                            : Counted{f, 0};
+    return std::isfinite(f)
+               ? Counted{f, moved + kElementary * kUnit * (std::abs(f) + moved) + kFlushed}
+               : Counted{f, 0};
 }
 inline Counted exp(Counted x) {
     const double e = std::exp(x.value);

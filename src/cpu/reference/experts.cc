@@ -23,6 +23,16 @@ void weigh(const In& logits, const std::int32_t* ids, std::int64_t row, Out& wei
         weights.set(row, s, values[static_cast<std::size_t>(s)] / sum);
 }
 
+// Calls body(expert, first row, rows) for every expert that has rows.
+template <typename Body>
+void for_each_expert(ConstView start, ConstView end, ThreadPool& pool, Body body) {
+    pool.parallel_for(start.rows(), 1, [&](std::int64_t e, std::int64_t) {
+        const std::int64_t first = int_at(start, e), rows = int_at(end, e) - first;
+        if (rows > 0)
+            body(e, first, static_cast<std::size_t>(rows));
+    });
+}
+
 } // namespace
 
 void routing_scores(const ops::RoutingScoresArgs& args, Errors& errors, ThreadPool&) {
@@ -87,65 +97,61 @@ void experts_gate_up(const ops::ExpertsGateUpArgs& args, Errors& errors, ThreadP
     const ActivationRow rows(args.x, args.x_scale, args.x_global, errors);
     const bool rounds = args.precision == ops::Precision::kModel, codes = !is_float(args.f.dtype);
     const std::int64_t width = args.f.shape[1], k = args.w.columns();
-    pool.parallel_for(args.start.rows(), 1, [&](std::int64_t e, std::int64_t) {
-        const std::int64_t first = int_at(args.start, e), end = int_at(args.end, e);
-        if (first == end)
-            return;
-        const WeightRow weight(args.w, e);
-        const bool scaled = rows.scaled() || weight.scaled();
-        std::vector<std::vector<Counted>> x(static_cast<std::size_t>(end - first));
-        std::vector<std::vector<Counted>> f(x.size());
-        for (std::size_t r = 0; r < x.size(); ++r)
-            rows.load(int_at(args.row_map, first + static_cast<std::int64_t>(r)) / args.per_token,
-                      x[r]);
-        std::vector<double> gate, up;
-        for (std::int64_t i = 0; i < width; ++i) {
-            weight.load(i, gate);
-            weight.load(width + i, up);
-            for (std::size_t r = 0; r < x.size(); ++r) {
-                Counted g = product(x[r], gate, scaled, tree_steps(k));
-                Counted u = product(x[r], up, scaled, tree_steps(k));
-                if (rounds) {
-                    g = stored(g, DType::kBF16);
-                    u = stored(u, DType::kBF16);
+    for_each_expert(
+        args.start, args.end, pool, [&](std::int64_t e, std::int64_t first, std::size_t count) {
+            const WeightRow weight(args.w, e);
+            const bool scaled = rows.scaled() || weight.scaled();
+            std::vector<std::vector<Counted>> x(count), f(count);
+            for (std::size_t r = 0; r < x.size(); ++r)
+                rows.load(int_at(args.row_map, first + static_cast<std::int64_t>(r)) /
+                              args.per_token,
+                          x[r]);
+            std::vector<double> gate, up;
+            for (std::int64_t i = 0; i < width; ++i) {
+                weight.load(i, gate);
+                weight.load(width + i, up);
+                for (std::size_t r = 0; r < x.size(); ++r) {
+                    Counted g = product(x[r], gate, scaled, tree_steps(k));
+                    Counted u = product(x[r], up, scaled, tree_steps(k));
+                    if (rounds) {
+                        g = stored(g, DType::kBF16);
+                        u = stored(u, DType::kBF16);
+                    }
+                    const Counted value = silu(g) * u;
+                    f[r].push_back(rounds ? stored(value, DType::kBF16) : value);
                 }
-                const Counted value = silu(g) * u;
-                f[r].push_back(rounds ? stored(value, DType::kBF16) : value);
             }
-        }
-        for (std::size_t r = 0; r < x.size(); ++r) {
-            const std::int64_t row = first + static_cast<std::int64_t>(r);
-            if (codes) {
-                quantise_row(f[r], row, args.f, args.f_scale, args.f_global, errors);
-                continue;
+            for (std::size_t r = 0; r < x.size(); ++r) {
+                const std::int64_t row = first + static_cast<std::int64_t>(r);
+                if (codes) {
+                    quantise_row(f[r], row, args.f, args.f_scale, args.f_global, errors);
+                    continue;
+                }
+                Out out(args.f, errors);
+                for (std::int64_t i = 0; i < width; ++i)
+                    out.set(row, i, f[r][static_cast<std::size_t>(i)]);
             }
-            Out out(args.f, errors);
-            for (std::int64_t i = 0; i < width; ++i)
-                out.set(row, i, f[r][static_cast<std::size_t>(i)]);
-        }
-    });
+        });
 }
 
 void experts_down(const ops::ExpertsDownArgs& args, Errors& errors, ThreadPool& pool) {
     const ActivationRow rows(args.f, args.f_scale, args.f_global, errors);
     Out z(args.z, errors);
-    pool.parallel_for(args.start.rows(), 1, [&](std::int64_t e, std::int64_t) {
-        const std::int64_t first = int_at(args.start, e), end = int_at(args.end, e);
-        if (first == end)
-            return;
-        const WeightRow weight(args.w, e);
-        const bool scaled = rows.scaled() || weight.scaled();
-        std::vector<std::vector<Counted>> f(static_cast<std::size_t>(end - first));
-        for (std::size_t r = 0; r < f.size(); ++r)
-            rows.load(first + static_cast<std::int64_t>(r), f[r]);
-        std::vector<double> w;
-        for (std::int64_t d = 0; d < z.columns(); ++d) {
-            weight.load(d, w);
-            for (std::size_t r = 0; r < f.size(); ++r)
-                z.set(first + static_cast<std::int64_t>(r), d,
-                      product(f[r], w, scaled, tree_steps(args.w.columns())));
-        }
-    });
+    for_each_expert(args.start, args.end, pool,
+                    [&](std::int64_t e, std::int64_t first, std::size_t count) {
+                        const WeightRow weight(args.w, e);
+                        const bool scaled = rows.scaled() || weight.scaled();
+                        std::vector<std::vector<Counted>> f(count);
+                        for (std::size_t r = 0; r < f.size(); ++r)
+                            rows.load(first + static_cast<std::int64_t>(r), f[r]);
+                        std::vector<double> w;
+                        for (std::int64_t d = 0; d < z.columns(); ++d) {
+                            weight.load(d, w);
+                            for (std::size_t r = 0; r < f.size(); ++r)
+                                z.set(first + static_cast<std::int64_t>(r), d,
+                                      product(f[r], w, scaled, tree_steps(args.w.columns())));
+                        }
+                    });
 }
 
 void finalize(const ops::FinalizeArgs& args, Errors& errors, ThreadPool&) {

@@ -140,8 +140,9 @@ void gated_norm(const ops::GatedNormArgs& args, Errors& errors, ThreadPool&) {
             const Counted mean = squares.sum(tree_steps(dv)) / exactly(static_cast<double>(dv));
             const Counted inv = exactly(1) / sqrt(mean + exactly(args.eps));
             for (std::int64_t j = first; j < first + dv; ++j)
-                y.set(i, j, o.at(i, j) * inv * weight.at(j - first, 0) * z.at(i, j) *
-                                sigmoid(z.at(i, j)));
+                y.set(i, j,
+                      o.at(i, j) * inv * weight.at(j - first, 0) * z.at(i, j) *
+                          sigmoid(z.at(i, j)));
         }
     y.zero_from(live);
 }
@@ -160,7 +161,8 @@ void causal_conv(const ops::CausalConvArgs& args, Errors& errors, ThreadPool&) {
     std::vector<double> w;
     for (std::int64_t s = 0; s < args.slot.rows(); ++s) {
         const std::int64_t slot = int_at(args.slot, s), first = int_at(args.cu_seqlens, s);
-        const std::int64_t count = std::min<std::int64_t>(int_at(args.cu_seqlens, s + 1), live) - first;
+        const std::int64_t count =
+            std::min<std::int64_t>(int_at(args.cu_seqlens, s + 1), live) - first;
         const bool stored_state = int_at(args.mask, s) != 0;
         for (std::int64_t c = 0; slot >= 0 && count > 0 && c < y.columns(); ++c) {
             taps.load(c, w);

@@ -69,31 +69,34 @@ void chunk_kkt_solve(const ops::ChunkKktSolveArgs& args, Errors& errors, ThreadP
     const In k(args.k, errors), beta(args.beta, errors), g(args.g_cumsum, errors);
     Out out(args.a_inv, errors);
     const std::int64_t hk = args.k.shape[1], dk = args.k.shape[2], hv = args.a_inv.shape[1];
-    for_each_head(args.chunk_row, args.chunk_len, hk, hv, pool,
-                  [&](std::int64_t, Chunk chunk, std::int64_t h, std::int64_t key_head) {
-        const auto length = static_cast<std::size_t>(chunk.length);
-        std::vector<Vector> keys, a(length, Vector(length)), x(length, Vector(length));
-        for (std::int64_t i = 0; i < chunk.length; ++i)
-            keys.push_back(head_of(k, chunk.row + i, key_head, dk));
-        const auto row = [&](std::size_t i) { return chunk.row + static_cast<std::int64_t>(i); };
-        for (std::size_t i = 0; i < length; ++i)
-            for (std::size_t j = 0; j < i; ++j)
-                a[i][j] = beta.at(row(i), h) * inner(keys[i], keys[j]) *
-                          exp(g.at(row(i), h) - g.at(row(j), h));
-        for (std::size_t j = 0; j < length; ++j) {
-            x[j][j] = exactly(1);
-            for (std::size_t i = j + 1; i < length; ++i) {
-                Dot dot;
-                dot.add(a[i][j], exactly(1));
-                for (std::size_t m = j + 1; m < i; ++m)
-                    dot.add(a[i][m], x[m][j]);
-                x[i][j] = -dot.sum(chain_steps(static_cast<std::int64_t>(i - j)));
+    for_each_head(
+        args.chunk_row, args.chunk_len, hk, hv, pool,
+        [&](std::int64_t, Chunk chunk, std::int64_t h, std::int64_t key_head) {
+            const auto length = static_cast<std::size_t>(chunk.length);
+            std::vector<Vector> keys, a(length, Vector(length)), x(length, Vector(length));
+            for (std::int64_t i = 0; i < chunk.length; ++i)
+                keys.push_back(head_of(k, chunk.row + i, key_head, dk));
+            const auto row = [&](std::size_t i) {
+                return chunk.row + static_cast<std::int64_t>(i);
+            };
+            for (std::size_t i = 0; i < length; ++i)
+                for (std::size_t j = 0; j < i; ++j)
+                    a[i][j] = beta.at(row(i), h) * inner(keys[i], keys[j]) *
+                              exp(g.at(row(i), h) - g.at(row(j), h));
+            for (std::size_t j = 0; j < length; ++j) {
+                x[j][j] = exactly(1);
+                for (std::size_t i = j + 1; i < length; ++i) {
+                    Dot dot;
+                    dot.add(a[i][j], exactly(1));
+                    for (std::size_t m = j + 1; m < i; ++m)
+                        dot.add(a[i][m], x[m][j]);
+                    x[i][j] = -dot.sum(chain_steps(static_cast<std::int64_t>(i - j)));
+                }
             }
-        }
-        for (std::size_t i = 0; i < length; ++i)
-            for (std::size_t j = 0; j <= i; ++j)
-                out.set(row(i), h * ops::kGdnChunk + static_cast<std::int64_t>(j), x[i][j]);
-    });
+            for (std::size_t i = 0; i < length; ++i)
+                for (std::size_t j = 0; j <= i; ++j)
+                    out.set(row(i), h * ops::kGdnChunk + static_cast<std::int64_t>(j), x[i][j]);
+        });
 }
 
 void chunk_recompute_wu(const ops::ChunkRecomputeWuArgs& args, Errors& errors, ThreadPool& pool) {
@@ -104,29 +107,31 @@ void chunk_recompute_wu(const ops::ChunkRecomputeWuArgs& args, Errors& errors, T
     const std::int64_t hv = args.v.shape[1], dv = args.v.shape[2];
     for_each_head(args.chunk_row, args.chunk_len, hk, hv, pool,
                   [&](std::int64_t, Chunk chunk, std::int64_t h, std::int64_t key_head) {
-        const auto sums = [&](const In& in, std::int64_t head, std::int64_t width, bool decays,
-                              Out& out) {
-            for (std::int64_t d = 0; d < width; ++d) {
-                Vector scaled;
-                for (std::int64_t j = 0; j < chunk.length; ++j) {
-                    const std::int64_t row = chunk.row + j;
-                    Counted factor = beta.at(row, h);
-                    if (decays)
-                        factor = factor * exp(g.at(row, h));
-                    scaled.push_back(operand(factor * in.at(row, head * width + d), args.precision));
-                }
-                for (std::int64_t i = 0; i < chunk.length; ++i) {
-                    Dot dot;
-                    for (std::int64_t j = 0; j <= i; ++j)
-                        dot.add(a_inv.at(chunk.row + i, h * ops::kGdnChunk + j),
-                                scaled[static_cast<std::size_t>(j)]);
-                    out.set(chunk.row + i, h * width + d, dot.sum(chain_steps(i + 1)));
-                }
-            }
-        };
-        sums(v, h, dv, false, u);
-        sums(k, key_head, dk, true, w);
-    });
+                      const auto sums = [&](const In& in, std::int64_t head, std::int64_t width,
+                                            bool decays, Out& out) {
+                          for (std::int64_t d = 0; d < width; ++d) {
+                              Vector scaled;
+                              for (std::int64_t j = 0; j < chunk.length; ++j) {
+                                  const std::int64_t row = chunk.row + j;
+                                  Counted factor = beta.at(row, h);
+                                  if (decays)
+                                      factor = factor * exp(g.at(row, h));
+                                  scaled.push_back(operand(factor * in.at(row, head * width + d),
+                                                           args.precision));
+                              }
+                              for (std::int64_t i = 0; i < chunk.length; ++i) {
+                                  Dot dot;
+                                  for (std::int64_t j = 0; j <= i; ++j)
+                                      dot.add(a_inv.at(chunk.row + i, h * ops::kGdnChunk + j),
+                                              scaled[static_cast<std::size_t>(j)]);
+                                  out.set(chunk.row + i, h * width + d,
+                                          dot.sum(chain_steps(i + 1)));
+                              }
+                          }
+                      };
+                      sums(v, h, dv, false, u);
+                      sums(k, key_head, dk, true, w);
+                  });
     w.zero_from(live_rows(args.n_live, w.rows()));
     u.zero_from(live_rows(args.n_live, u.rows()));
 }
@@ -247,31 +252,33 @@ void chunk_output(const ops::ChunkOutputArgs& args, Errors& errors, ThreadPool& 
     const Counted scale = exactly(1) / sqrt(exactly(static_cast<double>(dk)));
     for_each_head(args.chunk_row, args.chunk_len, hk, hv, pool,
                   [&](std::int64_t c, Chunk chunk, std::int64_t head, std::int64_t key_head) {
-        std::vector<Vector> keys;
-        for (std::int64_t i = 0; i < chunk.length; ++i)
-            keys.push_back(head_of(k, chunk.row + i, key_head, dk));
-        for (std::int64_t i = 0; i < chunk.length; ++i) {
-            const std::int64_t row = chunk.row + i;
-            const Vector query = head_of(q, row, key_head, dk);
-            Vector scores;
-            for (std::int64_t j = 0; j <= i; ++j)
-                scores.push_back(operand(inner(query, keys[static_cast<std::size_t>(j)]) *
-                                             exp(g.at(row, head) - g.at(chunk.row + j, head)),
-                                         args.precision));
-            const Counted decay = exp(g.at(row, head));
-            for (std::int64_t d = 0; d < dv; ++d) {
-                Dot read, own;
-                for (std::int64_t j = 0; j < dk; ++j)
-                    read.add(h.at(c, (head * dv + d) * dk + j), query[static_cast<std::size_t>(j)]);
-                // Added to what was read, or apart: a chain over both in either case.
-                own.add(decay * read.sum(chain_steps(dk)), exactly(1));
-                for (std::int64_t j = 0; j <= i; ++j)
-                    own.add(scores[static_cast<std::size_t>(j)],
-                            v_new.at(chunk.row + j, head * dv + d));
-                o.set(row, head * dv + d, scale * own.sum(chain_steps(i + 2)));
-            }
-        }
-    });
+                      std::vector<Vector> keys;
+                      for (std::int64_t i = 0; i < chunk.length; ++i)
+                          keys.push_back(head_of(k, chunk.row + i, key_head, dk));
+                      for (std::int64_t i = 0; i < chunk.length; ++i) {
+                          const std::int64_t row = chunk.row + i;
+                          const Vector query = head_of(q, row, key_head, dk);
+                          Vector scores;
+                          for (std::int64_t j = 0; j <= i; ++j)
+                              scores.push_back(
+                                  operand(inner(query, keys[static_cast<std::size_t>(j)]) *
+                                              exp(g.at(row, head) - g.at(chunk.row + j, head)),
+                                          args.precision));
+                          const Counted decay = exp(g.at(row, head));
+                          for (std::int64_t d = 0; d < dv; ++d) {
+                              Dot read, own;
+                              for (std::int64_t j = 0; j < dk; ++j)
+                                  read.add(h.at(c, (head * dv + d) * dk + j),
+                                           query[static_cast<std::size_t>(j)]);
+                              // Added to what was read, or apart: a chain over both in either case.
+                              own.add(decay * read.sum(chain_steps(dk)), exactly(1));
+                              for (std::int64_t j = 0; j <= i; ++j)
+                                  own.add(scores[static_cast<std::size_t>(j)],
+                                          v_new.at(chunk.row + j, head * dv + d));
+                              o.set(row, head * dv + d, scale * own.sum(chain_steps(i + 2)));
+                          }
+                      }
+                  });
 }
 
 } // namespace lr::cpu::reference

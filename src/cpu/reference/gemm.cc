@@ -42,7 +42,8 @@ void linear_splitk(const ops::LinearSplitkArgs& args, Errors& errors, ThreadPool
             for (std::int64_t s = 0; s < partial.rows(); ++s)
                 for (std::int64_t i = 0; i < n; ++i) {
                     Dot dot;
-                    for (std::int64_t at = s * run; i < live && at < std::min(k, s * run + run); ++at)
+                    for (std::int64_t at = s * run; i < live && at < std::min(k, s * run + run);
+                         ++at)
                         dot.add(x.at(i, at), exactly(w[static_cast<std::size_t>(at)]));
                     const bool empty = i >= live || s * run >= k;
                     partial.set(s, i * outputs + j, empty ? Counted{} : dot.sum(tree_steps(run)));
@@ -82,8 +83,7 @@ void gather_rows(const ops::GatherRowsArgs& args, Errors& errors, ThreadPool&) {
 // The quantisers of activations.
 namespace {
 
-template <typename Args>
-void quantise_rows(const Args& args, float global, Errors& errors) {
+template <typename Args> void quantise_rows(const Args& args, float global, Errors& errors) {
     const In x(args.x, errors);
     const std::int64_t live = live_rows(args.n_live, x.rows());
     std::vector<Counted> row;

@@ -79,9 +79,8 @@ void quantise_nvfp4(const std::vector<Counted>& x, std::int64_t row, Out& q, Vie
             continue;
         }
         const Range wanted = mapped(amax, [g](float a) { return g * (a / 6.0f); });
-        const Range sf = mapped(wanted, [](float s) {
-            return static_cast<float>(nearest(s, DType::kE4M3));
-        });
+        const Range sf =
+            mapped(wanted, [](float s) { return static_cast<float>(nearest(s, DType::kE4M3)); });
         sf_out.set(row, b, counted(wanted));
         put_codes(x, first, numerics::kNvfp4Block, mapped(sf, [g](float s) { return s / g; }),
                   sf.value == 0, row, q);
@@ -119,8 +118,8 @@ void ActivationRow::load(std::int64_t row, std::vector<Counted>& out) const {
     for (std::int64_t k = 0; k < x_.columns(); ++k) {
         Counted& x = out[static_cast<std::size_t>(k)];
         const Counted s = scale_of(row, k);
-        x = {x.value * s.value, std::abs(x.value) * s.error + std::abs(s.value) * x.error +
-                                    x.error * s.error};
+        x = {x.value * s.value,
+             std::abs(x.value) * s.error + std::abs(s.value) * x.error + x.error * s.error};
     }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cpu/reference/reference.h: every op once more, as its header in ops/ defines it and in the plainest
-// way: loops over elements in f64, no kernels, no panels, no fixed tree, nothing shared with the
-// functions of cpu/ but the codecs of numerics. Beside each result stands how far an f32
+// cpu/reference/reference.h: every op once more, as its header in ops/ defines it and in the
+// plainest way: loops over elements in f64, no kernels, no panels, no fixed tree, nothing shared
+// with the functions of cpu/ but the codecs of numerics. Beside each result stands how far an f32
 // implementation may be from it (cpu/reference/counted.h). It is what `liverow verify` holds every
 // backend against; it is slow.
 //

@@ -135,8 +135,8 @@ void score(const ops::TokenLogprobsArgs& args, std::int64_t row, Out& logprob, O
     args.rank.as<std::int32_t>()[row] =
         1 + static_cast<std::int32_t>(std::find(order.begin(), order.end(), id) - order.begin());
     logprob.set(row, 0, logprob_of(logits, static_cast<std::size_t>(id), largest, sum));
-    const auto wanted = std::min<std::size_t>(static_cast<std::size_t>(int_at(args.wanted, row)),
-                                              order.size());
+    const auto wanted =
+        std::min<std::size_t>(static_cast<std::size_t>(int_at(args.wanted, row)), order.size());
     for (std::size_t i = 0; i < wanted; ++i) {
         args.top_id.row_as<std::int32_t>(row)[i] = order[i];
         top_logprob.set(row, static_cast<std::int64_t>(i),
