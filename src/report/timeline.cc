@@ -176,7 +176,9 @@ std::string timeline_page(const trace::Analysis& analysis, const std::string& ti
     HtmlPage page{.title = title, .lead = notes, .body = {}, .style = kStyle, .script = {}};
     page.body = html_facts(trace_facts(analysis));
     page.body += html_section("timeline", "Timeline",
-                              std::string(kLegend) + "<div class=\"scroll\" tabindex=\"0\">" +
+                              std::string(kLegend) +
+                                  "<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
+                                  "aria-label=\"Timeline, scrolls sideways\">" +
                                   Drawing(analysis).svg() + "</div>");
     page.body += html_section("nodes", "Where the time goes", html_table(node_table(analysis)));
     page.body += html_section("joins", "Slack", html_table(join_table(analysis)));

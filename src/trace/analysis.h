@@ -19,11 +19,11 @@
 namespace lr::trace {
 
 struct Totals {
-    double sum = 0;                               // of durations
-    double span = 0;                              // first start to last end
-    double busy = 0;                              // time in which at least one launch ran
-    double overlap() const { return sum - busy; } // saved by running together
-    double idle() const { return span - busy; }   // in which none ran
+    double sum = 0;  // of durations
+    double span = 0; // first start to last end
+    double busy = 0; // time in which at least one launch ran
+    double overlap() const { return sum > busy ? sum - busy : 0; } // saved by running together
+    double idle() const { return span > busy ? span - busy : 0; }  // in which none ran
 };
 Totals totals_of(std::span<const Row> rows);
 
