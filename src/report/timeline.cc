@@ -54,8 +54,11 @@ class Drawing {
     explicit Drawing(const trace::Analysis& analysis)
         : analysis_(analysis), strips_(strips_of(analysis)),
           critical_(analysis.path.nodes.begin(), analysis.path.nodes.end()) {
-        for (const Strip& strip : strips_)
-            longest_ = std::max(longest_, strip.end - strip.start);
+        // Of a layer: a large vocabulary's product would leave none of the width to the layers.
+        for (const bool layers : {true, false})
+            for (const Strip& strip : strips_)
+                if (layers ? strip.name.starts_with('L') : longest_ == 0)
+                    longest_ = std::max(longest_, strip.end - strip.start);
         scale_ = kWidth / std::max(longest_, 1e-3);
     }
 
@@ -110,6 +113,10 @@ class Drawing {
             const auto lane = std::find(lanes.begin(), lanes.end(), analysis_.rows[r].lane);
             text += bar(r, strip, top + kLine * static_cast<double>(lane - lanes.begin()));
         }
+        if (strip.end - strip.start > longest_ + 1e-9)
+            text += fmt::format("<text class=\"lane\" x=\"{:.1f}\" y=\"{:.1f}\">cut: {:.0f} us in "
+                                "all</text>",
+                                kLabel + kWidth + 20, top + height + 9, strip.end - strip.start);
         y = top + height + kGap;
         return text;
     }
@@ -117,7 +124,9 @@ class Drawing {
     std::string bar(std::size_t r, const Strip& strip, double y) const {
         const trace::Row& row = analysis_.rows[r];
         const double x = x_of(row.start_us - strip.start);
-        const double width = std::max(0.6, row.duration_us * scale_);
+        if (row.start_us - strip.start > longest_)
+            return {}; // beyond the scale, as the strip says at its end
+        const double width = std::clamp(row.duration_us * scale_, 0.6, kLabel + kWidth + 0.6 - x);
         const char* mark = analysis_.communicates[r]                          ? "comm"
                            : critical_.contains(static_cast<std::int32_t>(r)) ? "live"
                                                                               : "pad";
