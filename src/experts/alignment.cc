@@ -65,31 +65,6 @@ Alignment align_blocks(std::span<const std::int32_t> ids, std::int64_t local, st
     return out;
 }
 
-Programs count_programs(const Alignment& alignment, std::int64_t column_blocks) {
-    Programs programs;
-    const auto blocks = static_cast<std::int64_t>(alignment.expert_ids.size());
-    programs.launched = blocks * column_blocks;
-    for (std::int64_t b = 0; b < blocks; ++b) {
-        if (b * alignment.block >= alignment.padded)
-            programs.exiting += column_blocks;
-        else if (alignment.expert_ids[static_cast<std::size_t>(b)] < 0)
-            programs.zeroing += column_blocks;
-        else
-            programs.computing += column_blocks;
-    }
-    return programs;
-}
-
-BlockFill count_blocks(std::span<const std::int32_t> counts, std::int64_t block) {
-    BlockFill fill;
-    for (std::int32_t count : counts) {
-        fill.live_rows += count;
-        fill.blocks += align_up(count, block) / block;
-    }
-    fill.covered_rows = fill.blocks * block;
-    return fill;
-}
-
 std::string describe(const Alignment& alignment) {
     const auto capacity = static_cast<std::int64_t>(alignment.sorted_ids.size());
     // 2 * expert of a position, + 1 for padding: positions of one run share it.

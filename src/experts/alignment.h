@@ -53,29 +53,6 @@ bool small_batch_order(std::int64_t rows, std::int64_t local);
 Alignment align_blocks(std::span<const std::int32_t> ids, std::int64_t local, std::int64_t block,
                        RowOrder order = RowOrder::kAscending);
 
-// What the programs of one GEMM launch over the list do. Launched = ceil(Q/BM) * column blocks.
-struct Programs {
-    std::int64_t launched = 0;
-    std::int64_t computing = 0; // blocks of a local expert
-    std::int64_t zeroing = 0;   // blocks of foreign rows: write zeros, no dot
-    std::int64_t exiting = 0;   // behind `padded`
-    friend bool operator==(const Programs&, const Programs&) = default;
-};
-Programs count_programs(const Alignment& alignment, std::int64_t column_blocks);
-
-// Rows in use against rows covered by blocks of local experts.
-struct BlockFill {
-    std::int64_t live_rows = 0;
-    std::int64_t blocks = 0;
-    std::int64_t covered_rows = 0; // blocks * BM
-    double fill() const {
-        return covered_rows == 0
-                   ? 0.0
-                   : static_cast<double>(live_rows) / static_cast<double>(covered_rows);
-    }
-};
-BlockFill count_blocks(std::span<const std::int32_t> counts, std::int64_t block);
-
 // One line per run of list positions:
 //   "[192, 262)  expert 0, 70 rows\n[262, 320)  padding of expert 0\n..."
 std::string describe(const Alignment& alignment);

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <random>
 
@@ -50,41 +49,6 @@ TEST(Alignment, WorkedExampleHasThePublishedLists) {
     EXPECT_EQ(positions(a, 332, 445), std::vector<std::int32_t>(113, 256));
 }
 
-TEST(Alignment, WorkedExampleProgramsOfOneLaunch) {
-    const Alignment a = align_blocks(worked_ids(), 2, 64, RowOrder::kSmallBatch);
-    EXPECT_EQ(count_programs(a, 2),
-              (Programs{.launched = 14, .computing = 6, .zeroing = 6, .exiting = 2}));
-}
-
-TEST(Alignment, WorkedExampleForEachBlockSize) {
-    struct Row {
-        std::int64_t block, capacity, launched, computing, blocks, covered;
-        double fill;
-    };
-    constexpr std::array<std::int32_t, 2> kCounts = {70, 12};
-    for (const Row& row :
-         {Row{64, 445, 14, 6, 3, 192, 0.427}, Row{32, 349, 22, 8, 4, 128, 0.641},
-          Row{16, 301, 38, 12, 6, 96, 0.854}, Row{8, 277, 70, 22, 11, 88, 0.932}}) {
-        EXPECT_EQ(alignment_capacity(256, 2, row.block), row.capacity);
-        const Alignment a = align_blocks(worked_ids(), 2, row.block, RowOrder::kSmallBatch);
-        EXPECT_EQ(count_programs(a, 2).launched, row.launched);
-        EXPECT_EQ(count_programs(a, 2).computing, row.computing);
-        const BlockFill fill = count_blocks(kCounts, row.block);
-        EXPECT_EQ(fill.live_rows, 82);
-        EXPECT_EQ(fill.blocks, row.blocks);
-        EXPECT_EQ(fill.covered_rows, row.covered);
-        EXPECT_NEAR(fill.fill(), row.fill, 5e-4);
-    }
-}
-
-TEST(Alignment, SplittingABatchInTwoAddsBlocks) {
-    constexpr std::array<std::int32_t, 2> kWhole = {70, 12};
-    constexpr std::array<std::int32_t, 2> kHalf = {35, 6};
-    EXPECT_EQ(count_blocks(kWhole, 64).blocks, 3);
-    EXPECT_EQ(2 * count_blocks(kHalf, 64).blocks, 4);
-    EXPECT_NEAR(82.0 / static_cast<double>(2 * count_blocks(kHalf, 64).covered_rows), 0.320, 5e-4);
-}
-
 TEST(Alignment, AscendingOrderHasTheSameGroups) {
     const Alignment seed = align_blocks(worked_ids(), 2, 64, RowOrder::kSmallBatch);
     const Alignment ours = align_blocks(worked_ids(), 2, 64);
@@ -111,11 +75,11 @@ TEST(Alignment, FewRowsGetABlockEach) {
 TEST(Alignment, NoRowsAndOnlyForeignRows) {
     const Alignment none = align_blocks({}, 4, 16);
     EXPECT_TRUE(none.sorted_ids.empty());
-    EXPECT_EQ(count_programs(none, 3), Programs{});
+    EXPECT_EQ(none.padded, 0);
     const Alignment foreign = align_blocks(std::vector<std::int32_t>(20, -1), 4, 16);
     EXPECT_EQ(foreign.padded, 32);
-    EXPECT_EQ(count_programs(foreign, 3).computing, 0);
-    EXPECT_EQ(count_programs(foreign, 3).zeroing, 6);
+    EXPECT_EQ(foreign.expert_ids[0], -1);
+    EXPECT_EQ(foreign.expert_ids[1], -1);
 }
 
 TEST(Alignment, ThreadStrideFollowsTheExperts) {
