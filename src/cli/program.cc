@@ -2,6 +2,7 @@
 #include "cli/program.h"
 
 #include "cli/commands.h"
+#include "cli/tools/commands.h"
 #include "cli/usage.h"
 #include "core/log.h"
 #include "core/notices.h"
@@ -60,6 +61,7 @@ int run_program(int argc, const char* const* argv) {
     add_bench(app, action);
     add_verify(app, action);
     add_trace(app, action);
+    add_experts(app, action);
     add_devices(app, action);
     add_help(app, action);
     try {

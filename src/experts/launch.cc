@@ -103,6 +103,14 @@ Launch plan_launch(const Problem& p, std::int64_t columns) {
     return launch;
 }
 
+std::int64_t program_of(const Launch& launch, const Tiling& tiling, std::int64_t m,
+                        std::int64_t n) {
+    return program_at({static_cast<std::int32_t>(m), static_cast<std::int32_t>(n)},
+                      static_cast<std::int32_t>(launch.blocks.size()),
+                      static_cast<std::int32_t>(launch.column_blocks),
+                      static_cast<std::int32_t>(tiling.group));
+}
+
 Programs count_programs(const Launch& launch) {
     Programs programs;
     for (const RowBlock& block : launch.blocks) {

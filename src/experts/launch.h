@@ -44,6 +44,9 @@ struct Launch {
 // The launch whose N is `columns` (2I for gate and up, D for down).
 Launch plan_launch(const Problem& problem, std::int64_t columns);
 
+// The program that has column block n of row block m (tiles.h program_at).
+std::int64_t program_of(const Launch& launch, const Tiling& tiling, std::int64_t m, std::int64_t n);
+
 // What the programs do. Launched = row blocks * column blocks, and the rest adds up to it.
 struct Programs {
     std::int64_t launched = 0;

@@ -21,7 +21,7 @@ Status expect_range(const char* what, std::int64_t value, std::int64_t low, std:
 Status check_sizes(const Problem& p) {
     constexpr std::int64_t kMaxWidth = std::int64_t{1} << 20;
     LR_TRY(expect_range("experts", p.local(), 1, 8191)); // what the traced list kernel can count
-    LR_TRY(expect_range("choices of a token", p.routing.per_token, 1, p.local()));
+    LR_TRY(expect_range("choices of a token", p.routing.per_token, 1, 8191));
     LR_TRY(expect_range("capacity", p.capacity, 1, kMaxRows));
     LR_TRY(expect_range("ranks", p.ranks, 1, 4096));
     LR_TRY(expect_range("alignment", p.alignment, 1, 65536));

@@ -77,6 +77,14 @@ LR_HD constexpr ProgramPlace program_place(std::int32_t pid, std::int32_t m_bloc
     return {first + inside % rows, inside / rows};
 }
 
+// The program of place (m, n): program_place's inverse.
+LR_HD constexpr std::int32_t program_at(ProgramPlace place, std::int32_t m_blocks,
+                                        std::int32_t n_blocks, std::int32_t group) {
+    const std::int32_t first = place.m / group * group;
+    const std::int32_t rows = m_blocks - first < group ? m_blocks - first : group;
+    return first * n_blocks + place.n * rows + place.m - first;
+}
+
 // Calls visit(row) for the rows of [start, end) that program `pid` of `programs` takes: the
 // grid-stride loop. All programs together visit each live row once, whatever their number.
 template <typename Visit> LR_HD void for_live_rows(std::int32_t start, std::int32_t end,

@@ -15,8 +15,19 @@ constexpr std::int64_t kBf16 = 2, kF32 = 4;
 std::int64_t bf16_row(std::int64_t features) {
     return kBf16 * features;
 }
-std::int64_t fp8_row(std::int64_t features) {
-    return features + kF32 * block_count(features, kScaled);
+
+bool quantises(numerics::WeightFormat weights) {
+    using numerics::WeightFormat;
+    return weights == WeightFormat::kFp8Block || weights == WeightFormat::kFp8Channel ||
+           weights == WeightFormat::kFp8Tensor;
+}
+
+// The same as a GEMM reads it.
+std::int64_t operand_row(numerics::WeightFormat weights, std::int64_t features) {
+    if (!quantises(weights))
+        return bf16_row(features);
+    const bool grouped = weights == numerics::WeightFormat::kFp8Block;
+    return features + kF32 * (grouped ? block_count(features, kScaled) : 1);
 }
 
 // Rows of each kind that the stages walk.
@@ -51,13 +62,9 @@ Stage stage(std::string name, std::int64_t rows, std::int64_t live, std::int64_t
 }
 
 // A GEMM: live and padding rows read and write, zeroed ones are written.
-Stage gemm_stage(const char* name, const Walk& walk, std::int64_t read, std::int64_t write) {
-    return {name, walk.computed + walk.zeroed, walk.computed * (read + write) + walk.zeroed * write,
-            walk.live * (read + write)};
-}
-
-std::string gemm_name(const Gemm& gemm) {
-    return fmt::format("{} GEMM", gemm.name);
+Stage gemm_stage(const Gemm& gemm, const Walk& walk, std::int64_t read, std::int64_t write) {
+    return {fmt::format("{} GEMM", gemm.name), walk.computed + walk.zeroed,
+            walk.computed * (read + write) + walk.zeroed * write, walk.live * (read + write)};
 }
 
 Failure out_of_range(const char* what, std::int64_t value, std::int64_t end) {
@@ -67,29 +74,21 @@ Failure out_of_range(const char* what, std::int64_t value, std::int64_t end) {
 
 // Where the row stands in the list, and the program that has its block and column.
 void find_program(const Problem& p, const Launch& launch, std::int64_t column, Element& element) {
-    std::int32_t m = -1;
+    std::int64_t m = -1;
     if (launch.list) {
         const auto& ids = launch.list->sorted_ids;
         element.position = std::find(ids.begin(), ids.end(), element.row) - ids.begin();
-        m = static_cast<std::int32_t>(element.position / launch.block);
+        m = element.position / launch.block;
         element.local_row = element.position % launch.block;
     } else {
         for (std::size_t b = 0; b < launch.blocks.size(); ++b)
             if (launch.blocks[b].action == Action::kCompute &&
                 launch.blocks[b].first <= element.row &&
                 element.row < launch.blocks[b].first + launch.block)
-                m = static_cast<std::int32_t>(b);
+                m = static_cast<std::int64_t>(b);
         element.local_row = element.row - launch.blocks[static_cast<std::size_t>(m)].first;
     }
-    const auto n = static_cast<std::int32_t>(column / p.tiling.columns);
-    const auto blocks = static_cast<std::int32_t>(launch.blocks.size());
-    const auto columns = static_cast<std::int32_t>(launch.column_blocks);
-    for (std::int32_t pid = 0; pid < blocks * columns; ++pid) {
-        const ProgramPlace place =
-            program_place(pid, blocks, columns, static_cast<std::int32_t>(p.tiling.group));
-        if (place.m == m && place.n == n)
-            element.program = pid;
-    }
+    element.program = program_of(launch, p.tiling, m, column / p.tiling.columns);
 }
 
 } // namespace
@@ -113,16 +112,20 @@ std::vector<Stage> stages(const Problem& p) {
     const auto [gate_up, down] = gemms(p);
     const Walk walk = walk_of(p, plan_launch(p, gate_up.columns));
     const std::int64_t x = p.hidden, two = gate_up.columns, z = p.width;
+    const std::int64_t x_codes = operand_row(p.weights, x), z_codes = operand_row(p.weights, z);
+    const bool codes = quantises(p.weights);
     std::vector<Stage> all;
-    if (p.layout == Layout::kExpertMajor) // dead slots are not read, but written
+    if (codes && p.layout == Layout::kExpertMajor) // dead slots are not read, but written
         all.push_back({"unpack FP8 slots to bf16", walk.pairs,
-                       walk.live * fp8_row(x) + walk.pairs * bf16_row(x),
-                       walk.live * (fp8_row(x) + bf16_row(x))});
-    all.push_back(stage("quantise x to FP8", walk.tokens, walk.live, bf16_row(x) + fp8_row(x)));
-    all.push_back(gemm_stage(gemm_name(gate_up).c_str(), walk, fp8_row(x), bf16_row(two)));
+                       walk.live * x_codes + walk.pairs * bf16_row(x),
+                       walk.live * (x_codes + bf16_row(x))});
+    if (codes)
+        all.push_back(stage("quantise x to FP8", walk.tokens, walk.live, bf16_row(x) + x_codes));
+    all.push_back(gemm_stage(gate_up, walk, x_codes, bf16_row(two)));
     all.push_back(stage("silu(gate) * up", walk.computed, walk.live, bf16_row(two) + bf16_row(z)));
-    all.push_back(stage("quantise z to FP8", walk.pairs, walk.live, bf16_row(z) + fp8_row(z)));
-    all.push_back(gemm_stage(gemm_name(down).c_str(), walk, fp8_row(z), bf16_row(x)));
+    if (codes)
+        all.push_back(stage("quantise z to FP8", walk.pairs, walk.live, bf16_row(z) + z_codes));
+    all.push_back(gemm_stage(down, walk, z_codes, bf16_row(x)));
     return all;
 }
 

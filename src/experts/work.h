@@ -8,8 +8,9 @@
 //   FLOPs        2 * m * 2I * D + 2 * m * D * I = 6 * m * D * I
 //
 // m live rows of an expert, D hidden, I expert width. Weights of an expert that has rows move at
-// least once: that, with the live rows' activations, is the floor. Buffers other than FP8 codes are
-// bf16; FP8 codes have an f32 scale for 128 features.
+// least once: that, with the live rows' activations, is the floor. Activations are bf16; beside FP8
+// weights they are quantised before each GEMM to FP8 codes with f32 scales, one for 128 features
+// (block weights) or one a row (channel and tensor weights).
 #pragma once
 
 #include "experts/launch.h"
@@ -42,7 +43,7 @@ struct Stage {
 // The stages that a layout needs, in order. Which rows each walks:
 //   index lists   the traced chain: quantisation walks what is allocated; the GEMMs compute live
 //                 rows and write zeros to the dead ones that the list names; expert-major first
-//                 unpacks its FP8 slots to bf16, dead ones as zeros
+//                 unpacks its FP8 slots to bf16, dead ones as zeros (beside FP8 weights)
 //   endpoints     live rows alone
 //   aligned-end   live rows and the padding of their experts; the down GEMM also writes the zeros
 //                 of the rest of its buffer

@@ -51,10 +51,13 @@ table { border-collapse: collapse; font-size: .9rem; }
 caption { text-align: left; font-weight: 600; padding: .25rem 0; }
 th, td { text-align: left; padding: .25rem .75rem; border-bottom: 1px solid var(--line); vertical-align: top; }
 th:first-child, td:first-child { padding-left: .25rem; }
+th:not(:last-child), td:not(:last-child) { white-space: nowrap; }
+td:last-child { min-width: 8rem; }
+td.num:last-child { min-width: 0; }
 thead th { border-bottom: 2px solid var(--edge); vertical-align: bottom; }
 tbody th { font-weight: 400; }
 .num { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(10rem, 1fr)); gap: .5rem; margin: .75rem 0; }
+.cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(8.5rem, 1fr)); gap: .5rem; margin: .75rem 0; }
 .cards > div { background: var(--panel); border-radius: .375rem; padding: .5rem .75rem; }
 .cards dt { color: var(--muted); font-size: .875rem; }
 .cards dd { margin: 0; font-size: 1.15rem; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
@@ -153,7 +156,7 @@ std::string html_page(const HtmlPage& page) {
 
 std::string html_table(const Table& table) {
     std::string html = fmt::format(
-        "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n<table>\n"
+        "<div class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"{}\">\n<table>\n"
         "<caption>{}</caption>\n<thead><tr>",
         html_escape(table.caption), html_escape(table.caption));
     for (const Column& column : table.columns)

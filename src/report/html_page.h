@@ -38,7 +38,8 @@ struct HtmlPage {
 // The whole document. Everything a page shows is in it.
 std::string html_page(const HtmlPage& page);
 
-// <table> in a block that scrolls alone, with a caption, column and row headers. Cells are text.
+// <table> in a block that scrolls alone, with a caption, column and row headers. Cells are text;
+// the last column's may wrap.
 std::string html_table(const Table& table);
 
 // "<h2 id=..>title</h2>" around its content: <section aria-labelledby=..>. `id` is [a-z0-9-]+.

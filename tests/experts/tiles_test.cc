@@ -70,6 +70,7 @@ TEST(Tiles, ProgramsVisitEveryPlaceOnce) {
                     const ProgramPlace place = program_place(pid, m, n, group);
                     ASSERT_TRUE(place.m >= 0 && place.m < m && place.n >= 0 && place.n < n);
                     seen.insert({place.m, place.n});
+                    ASSERT_EQ(program_at(place, m, n, group), pid);
                 }
                 ASSERT_EQ(seen.size(), static_cast<std::size_t>(m * n));
             }

@@ -113,6 +113,20 @@ TEST(Work, StagesOfTheTracedChainWalkMoreThanLiveRows) {
     EXPECT_EQ(chain[5].bytes, 82 * (132 + 512) + 174 * 512);
 }
 
+TEST(Work, OnlyFp8WeightsQuantiseTheirRows) {
+    Problem problem = worked_problem();
+    problem.weights = numerics::WeightFormat::kFp8Channel; // a scale a row
+    EXPECT_EQ(stages(problem)[1].bytes, 256 * (512 + 256 + 4));
+    for (auto format : {numerics::WeightFormat::kPlain, numerics::WeightFormat::kNvfp4}) {
+        problem.weights = format;
+        const std::vector<Stage> chain = stages(problem);
+        ASSERT_EQ(chain.size(), 3u);
+        EXPECT_EQ(chain[0].name, "gate and up GEMM");
+        EXPECT_EQ(chain[0].bytes, 82 * (512 + 512) + 174 * 512);
+        EXPECT_EQ(chain[2].bytes, 82 * (256 + 512) + 174 * 512);
+    }
+}
+
 TEST(Work, EndpointsWalkLiveRowsAndAlignedEndsTheirPadding) {
     Problem problem = worked_problem();
     problem.layout = Layout::kEndpoints;

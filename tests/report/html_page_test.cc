@@ -98,7 +98,7 @@ TEST(HtmlPage, TablesHaveACaptionAndHeadersOfColumnsAndRows) {
     table.add({"<0>", "70"});
     EXPECT_EQ(
         html_table(table),
-        "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"rows &lt; tiles\">\n"
+        "<div class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"rows &lt; tiles\">\n"
         "<table>\n<caption>rows &lt; tiles</caption>\n"
         "<thead><tr><th scope=\"col\">expert</th><th scope=\"col\" class=\"num\">rows</th></tr>"
         "</thead>\n<tbody>\n"
