@@ -65,6 +65,23 @@ Alignment align_blocks(std::span<const std::int32_t> ids, std::int64_t local, st
     return out;
 }
 
+std::vector<ListGroup> list_groups(const Alignment& alignment) {
+    std::vector<ListGroup> groups;
+    for (std::int64_t p = 0; p < alignment.padded; ++p) {
+        const auto expert = alignment.expert_ids[static_cast<std::size_t>(p / alignment.block)];
+        if (groups.empty() || groups.back().expert != expert)
+            groups.push_back({.expert = expert, .first = p, .last = p, .rows = {}});
+        ListGroup& group = groups.back();
+        group.last = p + 1;
+        // Blocks may reach beyond the list: what would stand there is padding.
+        if (p < std::ssize(alignment.sorted_ids))
+            if (const std::int32_t q = alignment.sorted_ids[static_cast<std::size_t>(p)];
+                q != alignment.rows)
+                group.rows.push_back(q);
+    }
+    return groups;
+}
+
 std::string describe(const Alignment& alignment) {
     const auto capacity = static_cast<std::int64_t>(alignment.sorted_ids.size());
     // 2 * expert of a position, + 1 for padding: positions of one run share it.

@@ -53,6 +53,15 @@ bool small_batch_order(std::int64_t rows, std::int64_t local);
 Alignment align_blocks(std::span<const std::int32_t> ids, std::int64_t local, std::int64_t block,
                        RowOrder order = RowOrder::kAscending);
 
+// The blocks of one expert, or of the rows of none (-1).
+struct ListGroup {
+    std::int32_t expert = -1;
+    std::int64_t first = 0, last = 0; // positions [first, last), padding included
+    std::vector<std::int32_t> rows;   // in the order of the list
+};
+// Groups that have rows, in the order of the list.
+std::vector<ListGroup> list_groups(const Alignment& alignment);
+
 // One line per run of list positions:
 //   "[192, 262)  expert 0, 70 rows\n[262, 320)  padding of expert 0\n..."
 std::string describe(const Alignment& alignment);

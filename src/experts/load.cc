@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 namespace lr::experts {
@@ -77,18 +78,19 @@ Routing draw_routing(const Load& load, std::int64_t tokens, std::int64_t per_tok
                      std::uint64_t seed) {
     const numerics::CounterRng random("experts.draw_routing", seed);
     Routing routing{.local = std::ssize(load), .per_token = per_token, .ids = {}};
+    std::vector<double> reach; // of the loads laid end to end
+    std::partial_sum(load.begin(), load.end(), std::back_inserter(reach));
     for (std::int64_t token = 0; token < tokens; ++token) {
-        // Points u, u + 1, ..., u + K - 1 on the line of loads laid end to end: none is longer than
-        // 1, so no expert holds two.
+        // Points u, u + 1, ..., u + K - 1 on that line: no load is longer than 1, so none holds
+        // two.
         const double u = numerics::unit_from_bits(random.bits(static_cast<std::uint64_t>(token)));
-        double reached = 0;
+        auto next = reach.begin();
         std::int64_t slot = 0;
-        for (std::int32_t e = 0; e < routing.local && slot < per_token; ++e) {
-            reached += load[static_cast<std::size_t>(e)];
-            if (reached > u + static_cast<double>(slot)) {
-                routing.ids.push_back(e);
-                ++slot;
-            }
+        for (; slot < per_token; ++slot, ++next) {
+            next = std::upper_bound(next, reach.end(), u + static_cast<double>(slot));
+            if (next == reach.end())
+                break;
+            routing.ids.push_back(static_cast<std::int32_t>(next - reach.begin()));
         }
         // The sum of loads may fall short of K by rounding: the last point then finds the last
         // expert that has a load and is not taken.

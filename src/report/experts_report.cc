@@ -161,6 +161,20 @@ Json optional_json(std::optional<std::int64_t> value) {
     return Json(*value);
 }
 
+Json json_ints(std::span<const std::int32_t> values) {
+    JsonArray array;
+    for (std::int32_t value : values)
+        array.emplace_back(std::int64_t{value});
+    return Json(std::move(array));
+}
+
+std::string joined(const std::vector<std::int32_t>& rows, std::size_t most) {
+    std::string text;
+    for (std::size_t i = 0; i < std::min(rows.size(), most); ++i)
+        text += fmt::format("{}{}", i ? " " : "", rows[i]);
+    return rows.size() > most ? fmt::format("{} ... ({} more)", text, rows.size() - most) : text;
+}
+
 std::string percent(double share) {
     return fmt::format("{:.1f} %", 100 * share);
 }

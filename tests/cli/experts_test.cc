@@ -88,6 +88,24 @@ TEST(Experts, EveryLayoutAnswers) {
     }
 }
 
+TEST(Experts, EndpointsOfTheWorkedExample) {
+    const Json json =
+        document({"experts", "--counts", "96,0,129,1", "--layout", "endpoints", "--align", "128"});
+    const JsonArray& start = json.find("rows")->find("start")->as_array();
+    const JsonArray& end = json.find("rows")->find("end")->as_array();
+    const std::int64_t starts[] = {0, 128, 128, 384}, ends[] = {96, 128, 257, 385};
+    for (std::size_t e = 0; e < 4; ++e) {
+        EXPECT_EQ(start[e].as_int(), starts[e]);
+        EXPECT_EQ(end[e].as_int(), ends[e]);
+    }
+}
+
+TEST(Experts, EvenHalvesOfCountsHalveEachExpert) {
+    const Json json = document(worked({"--split", "even"}));
+    EXPECT_EQ(at(*json.find("split"), "halves", "tiles"), 8);
+    EXPECT_EQ(at(*json.find("split"), "first", "live_rows"), 41);
+}
+
 TEST(Experts, CountsOfAFileAreThoseOfTheFlag) {
     for (const char* text : {"70\n12\n", " 70, 12", "[70, 12]"}) {
         const FileOf file(text);

@@ -128,6 +128,22 @@ TEST(Alignment, DescribesTheWorkedExample) {
               "[384, 445)  unused capacity\n");
 }
 
+TEST(Alignment, GroupsOfTheWorkedExample) {
+    const auto groups = list_groups(align_blocks(worked_ids(), 2, 64, RowOrder::kSmallBatch));
+    ASSERT_EQ(groups.size(), 3u);
+    EXPECT_EQ(groups[0].expert, -1);
+    EXPECT_EQ(groups[0].last, 192);
+    EXPECT_EQ(groups[0].rows.size(), 174u);
+    EXPECT_EQ(groups[1].expert, 0);
+    EXPECT_EQ(groups[1].first, 192);
+    EXPECT_EQ(groups[1].last, 320);
+    EXPECT_EQ(groups[1].rows.size(), 70u);
+    EXPECT_EQ(groups[1].rows[5], 65);
+    EXPECT_EQ(groups[2].last, 384);
+    EXPECT_EQ(groups[2].rows.front(), 128);
+    EXPECT_TRUE(list_groups(align_blocks({}, 4, 16)).empty());
+}
+
 TEST(AlignmentDeathTest, RefusesIdsOfNoExpert) {
     EXPECT_DEATH(align_blocks(std::vector<std::int32_t>{2}, 2, 8), "id < local");
     EXPECT_DEATH(align_blocks(std::vector<std::int32_t>(1024, 0), 2, 8, RowOrder::kSmallBatch),

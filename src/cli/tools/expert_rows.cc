@@ -78,7 +78,8 @@ Result<ExpertRows> given_counts(const RowFlags& flags, std::int64_t block) {
         LR_TRY_ASSIGN(text, read_text_file(flags.counts_file));
     }
     LR_TRY_ASSIGN(const std::vector<std::int64_t> counts, parse_counts(text, where));
-    ExpertRows rows{.source = where, .top_k = flags.top_k, .capacity = flags.capacity};
+    ExpertRows rows{
+        .source = where, .counted = true, .top_k = flags.top_k, .capacity = flags.capacity};
     if (rows.capacity == 0 && !counts.empty()) {
         const std::int64_t most = *std::max_element(counts.begin(), counts.end());
         rows.capacity = std::max(
@@ -130,20 +131,20 @@ Result<Load> load_of(const std::string& text, std::int64_t experts, std::int64_t
 }
 
 Result<ExpertRows> drawn(const RowFlags& flags, const model::Config& preset) {
-    const std::int64_t experts = flags.experts > 0 ? flags.experts : preset.experts;
+    const std::int64_t count = flags.experts > 0 ? flags.experts : preset.experts;
     const std::int64_t top_k = flags.top_k > 0 ? flags.top_k : preset.experts_per_token;
     const std::int64_t tokens = flags.tokens > 0 ? flags.tokens : kUsualTokens;
-    if (experts < 1 || top_k < 1 || top_k > experts)
+    if (count < 1 || top_k < 1 || top_k > count)
         return fail(Code::kInvalidArgument,
                     "--distribution: expected experts, and 1 to all of them for a token, got "
                     "--experts {} and --top-k {}",
-                    experts, top_k);
-    LR_TRY(check_ranks(flags, experts));
+                    count, top_k);
+    LR_TRY(check_ranks(flags, count));
     ExpertRows rows{
         .source = fmt::format("{} of {} tokens, seed {}", flags.distribution, tokens, flags.seed),
         .top_k = top_k,
         .capacity = flags.capacity > 0 ? flags.capacity : tokens};
-    LR_TRY_ASSIGN(rows.load, load_of(flags.distribution, experts, top_k));
+    LR_TRY_ASSIGN(rows.load, load_of(flags.distribution, count, top_k));
     rows.routing = experts::draw_routing(rows.load, tokens, top_k, flags.seed);
     take_rank(rows, flags.ranks, flags.rank);
     return rows;
@@ -196,7 +197,7 @@ Result<ExpertRows> recorded(const RowFlags& flags) {
     if (!config.moe())
         return fail(Code::kInvalidArgument, "{}: expected a model with experts, got a dense one",
                     flags.model);
-    const std::int64_t layer = std::max<std::int64_t>(flags.layer, 0);
+    const std::int64_t layer = flags.layer;
     if (layer >= config.layer_count())
         return fail(Code::kInvalidArgument, "--layer: expected 0 to {}, got {}",
                     config.layer_count() - 1, layer);

@@ -18,7 +18,7 @@ namespace lr::cli {
 struct RowFlags {
     std::string counts, counts_file, distribution, model; // one of them
     TextInput text;                                       // what the model reads
-    std::int64_t layer = -1;          // of the model; -1: the first with experts
+    std::int64_t layer = 0;                               // of the model
     std::int64_t tokens = 0;          // n; 0: of counts the fewest, else 64 or the whole text
     std::int64_t experts = 0;         // E, of distributions; 0: the preset's
     std::int64_t top_k = 0;           // K; 0: the preset's, unknown for counts
@@ -32,6 +32,7 @@ struct ExpertRows {
     experts::Routing routing; // of the rank's experts
     experts::Load load;       // [L]
     std::string source;
+    bool counted = false;   // from counts: which token a row is of was made up
     std::int64_t top_k = 0; // 0: unknown
     std::int64_t capacity = 0;
     // Of a model that ran.

@@ -97,8 +97,8 @@ class Experts {
                         ? rows_.weights.value_or(numerics::WeightFormat::kFp8Block)
                         : numerics::weight_format_from_name(options_.format).value();
         if (p.width < 1)
-            return fail(Code::kInvalidArgument, "{}: preset {} has no experts; expected --width",
-                        "experts", options_.preset);
+            return fail(Code::kInvalidArgument, "width: preset {} has no experts; expected --width",
+                        options_.preset);
         LR_TRY(check(p)); // sizes, before they say how long the list is
         if (options_.order == "small-batch" ||
             (options_.order == "auto" && uses_index_list(p.layout) &&
@@ -169,11 +169,13 @@ class Experts {
     Status read_split() {
         const Routing& whole = input_.problem.routing;
         const std::int64_t half = (tokens() + 1) / 2;
-        if (options_.split == "even") {
+        if (options_.split == "even" && !rows_.counted) {
             input_.halves.emplace(slice_tokens(whole, 0, half),
                                   slice_tokens(whole, half, tokens()));
             return {};
         }
+        if (options_.split == "even")
+            return halve_counts(half);
         const std::size_t slash = options_.split.find('/');
         if (slash == std::string::npos)
             return fail(Code::kInvalidArgument,
@@ -183,6 +185,23 @@ class Experts {
         LR_TRY_ASSIGN(Routing second,
                       other_rows(options_.split.substr(slash + 1), "--split", tokens() - half));
         input_.halves.emplace(std::move(first), std::move(second));
+        return {};
+    }
+
+    // Whose tokens are not known: half of each expert's rows, the odd one to the first half.
+    Status halve_counts(std::int64_t tokens) {
+        std::vector<std::int64_t> first, second;
+        for (std::int32_t count : count_rows(input_.problem.routing)) {
+            first.push_back((count + 1) / 2);
+            second.push_back(count / 2);
+        }
+        const std::int64_t capacity = input_.problem.capacity,
+                           per_token = input_.problem.routing.per_token;
+        LR_TRY_ASSIGN(Routing one,
+                      routing_of_counts(first, capacity, tokens, per_token, "--split"));
+        LR_TRY_ASSIGN(Routing two,
+                      routing_of_counts(second, capacity, tokens, per_token, "--split"));
+        input_.halves.emplace(std::move(one), std::move(two));
         return {};
     }
 
@@ -216,7 +235,16 @@ void add_row_flags(CLI::App& command, RowFlags& flags) {
     command.add_option("-f,--file", flags.text.file, "The text's file; else standard input")
         ->type_name("FILE")
         ->excludes(text);
-    command.add_option("--layer", flags.layer, "Layer of the model [0]")->type_name("N");
+    command.add_option("--layer", flags.layer, "Layer of the model")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
+    command.add_option("--threads", flags.threads, "Of the run; 0: one for each processor")
+        ->check(CLI::Range(0, 4096))
+        ->capture_default_str();
+}
+
+void add_batch_flags(CLI::App& command, RowFlags& flags) {
+    const FlagGroup group(command, "Batch");
     command.add_option("--tokens", flags.tokens, "Tokens; of a text the first N")
         ->check(CLI::Range(1, 1 << 22))
         ->type_name("N");
@@ -238,17 +266,18 @@ void add_row_flags(CLI::App& command, RowFlags& flags) {
         ->capture_default_str()
         ->type_name("r");
     command.add_option("--seed", flags.seed, "Of a distribution")->capture_default_str();
-    command.add_option("--threads", flags.threads, "Of a run; 0: one for each processor")
-        ->check(CLI::Range(0, 4096))
-        ->capture_default_str();
 }
 
 void add_shape_flags(CLI::App& command, Options& options) {
     const FlagGroup group(command, "Shape and tiles");
     command.add_option("--preset", options.preset, "Sizes that are not given are this model's")
         ->capture_default_str();
-    command.add_option("--hidden", options.hidden, "Hidden size")->type_name("D");
-    command.add_option("--width", options.width, "Expert width")->type_name("I");
+    command.add_option("--hidden", options.hidden, "Hidden size")
+        ->check(CLI::Range(1, 1 << 20))
+        ->type_name("D");
+    command.add_option("--width", options.width, "Expert width")
+        ->check(CLI::Range(1, 1 << 20))
+        ->type_name("I");
     std::vector<std::string> formats;
     for (auto format : {numerics::WeightFormat::kPlain, numerics::WeightFormat::kFp8Block,
                         numerics::WeightFormat::kFp8Channel, numerics::WeightFormat::kFp8Tensor,
@@ -283,7 +312,7 @@ void add_question_flags(CLI::App& command, Options& options) {
     const FlagGroup group(command, "Questions");
     command
         .add_option("--split", options.split,
-                    "Compare with two halves: even (the tokens in order), or their rows "
+                    "Compare with two halves: even, or their rows "
                     "35,6/35,6")
         ->type_name("HALVES");
     command.add_option("--next", options.next, "Replay the launch with these rows: 64,0")
@@ -323,6 +352,7 @@ void add_experts(CLI::App& app, Action& action) {
     CLI::App* command =
         app.add_subcommand("experts", "Show rows, tiles, programs and bytes of routed experts");
     add_row_flags(*command, options->rows);
+    add_batch_flags(*command, options->rows);
     add_shape_flags(*command, *options);
     add_question_flags(*command, *options);
     {
