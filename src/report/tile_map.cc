@@ -119,11 +119,21 @@ std::string cells(const Problem& p, const Launch& launch) {
     return html + "</div>\n";
 }
 
+// Row blocks that are drawn as squares: all, or those that compute where all are too many.
+std::vector<RowBlock> drawn_blocks(const Launch& launch) {
+    if (std::ssize(launch.blocks) <= kSquares)
+        return launch.blocks;
+    std::vector<RowBlock> computing;
+    for (const RowBlock& block : launch.blocks)
+        if (block.action == Action::kCompute && std::ssize(computing) < kSquares)
+            computing.push_back(block);
+    return computing;
+}
+
 std::string squares(const Launch& launch) {
     std::string html = "<div class=\"squares\">";
-    for (std::int64_t m = 0; m < std::min(kSquares, std::ssize(launch.blocks)); ++m)
-        html += fmt::format("<span>{}</span>",
-                            block_marks(launch, launch.blocks[static_cast<std::size_t>(m)]));
+    for (const RowBlock& block : drawn_blocks(launch))
+        html += fmt::format("<span>{}</span>", block_marks(launch, block));
     return html + "</div>\n";
 }
 
@@ -177,7 +187,7 @@ std::string programs_figure(const ExpertsInput& input) {
                            launch.column_blocks),
         group_digits(programs.launched), group_digits(programs.computing),
         group_digits(programs.zeroing), group_digits(programs.exiting),
-        more(each ? 0 : blocks - kSquares, "row blocks"));
+        more(each ? 0 : blocks - std::ssize(drawn_blocks(launch)), "row blocks"));
     const std::string map = each ? cells(input.problem, launch) : squares(launch);
     return figure(caption, legend({{"live", "live rows, computed"},
                                    {"pad", "padding"},

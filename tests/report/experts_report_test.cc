@@ -179,5 +179,21 @@ TEST(ExpertsReport, PageOfManyProgramsDrawsASquareForEachRowBlock) {
     EXPECT_EQ(count(html, "<div>program "), 0u);
 }
 
+TEST(ExpertsReport, MapOfVeryManyBlocksDrawsThoseThatCompute) {
+    ExpertsInput input = worked_input();
+    input.problem.capacity = 4096;
+    input.problem.tiling.rows = 1;
+    input.problem.order = RowOrder::kAscending;
+    const std::vector<Section> sections = sections_of(input);
+    const std::string html = experts_html(input, sections);
+    EXPECT_EQ(count(html, "<span><i class=\"m live\""), 82u);
+    EXPECT_EQ(count(html, "<span><i class=\"m zero\""), 0u);
+    EXPECT_NE(html.find("8,110 more row blocks are not drawn"), html.npos);
+    // The table has the 8110 idle blocks in one line.
+    const Table table = find(sections, "programs").tables.front();
+    EXPECT_EQ(table.rows[0][0], "0 to 8109");
+    EXPECT_EQ(table.rows[0][1], "16220 of them");
+}
+
 } // namespace
 } // namespace lr::report
