@@ -62,6 +62,15 @@ Status check_extent(const Problem& p) {
     const std::int64_t named = p.layout == Layout::kRankMajor ? rows * p.routing.per_token : rows;
     const std::int64_t list = alignment_capacity(named, p.local(), p.tiling.rows);
     const std::int64_t most = uses_index_list(p.layout) ? std::max(named, list) : rows;
+    const std::int64_t columns = std::max(2 * p.width, p.hidden);
+    const std::int64_t programs = // below 2^31 blocks and 2^21 columns
+        block_count(uses_index_list(p.layout) ? list : rows, p.tiling.rows) *
+        block_count(columns, p.tiling.columns);
+    if (most <= kMaxDescribed && programs > kMaxPrograms)
+        return fail(Code::kInvalidArgument,
+                    "tiles: expected at most {} programs of a GEMM to describe, got {} (BM {}, BN "
+                    "{})",
+                    kMaxPrograms, programs, p.tiling.rows, p.tiling.columns);
     if (most <= kMaxDescribed)
         return {};
     return fail(Code::kInvalidArgument,

@@ -42,6 +42,8 @@ struct Problem {
 // Rows and list positions that a description may have: it is meant to be read, and it is held in
 // memory.
 inline constexpr std::int64_t kMaxDescribed = std::int64_t{1} << 24;
+// Programs of one GEMM that it may have.
+inline constexpr std::int64_t kMaxPrograms = std::int64_t{1} << 22;
 
 // Counts as a caller gave them: none negative, none above `capacity`, their sum an int32.
 // `where` names them in errors ("--counts").

@@ -187,5 +187,15 @@ TEST(Problem, RefusesSizesThatCannotBe) {
               "33554621 (experts 2, capacity 16777216, BM 64)");
 }
 
+TEST(Problem, RefusesMoreProgramsThanCanBeRead) {
+    Problem problem = worked_problem();
+    problem.order = RowOrder::kAscending;
+    problem.capacity = 20000;
+    problem.tiling.rows = problem.tiling.columns = 1;
+    // A block for each of 40,000 rows, a column block for each of 256 columns.
+    EXPECT_EQ(check(problem).message(), "tiles: expected at most 4194304 programs of a GEMM to "
+                                        "describe, got 10240000 (BM 1, BN 1)");
+}
+
 } // namespace
 } // namespace lr::experts
