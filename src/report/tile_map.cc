@@ -43,8 +43,8 @@ figcaption { margin-bottom: .5rem; max-width: 70ch; }
 .lanes b { font-weight: 400; flex: 0 0 4rem; }
 .lanes span { flex: 0 0 3.6rem; text-align: center; background: var(--live); color: var(--live-ink); padding: .1rem 0; border-radius: .2rem; }
 @media (max-width: 40rem) {
-  .bars > div { grid-template-columns: 4.5rem 1fr; }
-  .bars > div > :last-child { grid-column: 2; }
+  .bars > div { grid-template-columns: 1fr auto; gap: 0 .5rem; }
+  .bars .track { grid-area: 2 / 1 / 3 / 3; }
 }
 )css";
 
