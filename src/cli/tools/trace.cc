@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // liverow trace: a model's steps with real times; trace analyze: what such times mean.
-#include "cli/commands.h"
+#include "cli/tools/commands.h"
 #include "cli/tools/trace_runs.h"
 #include "cli/usage.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // liverow verify: any plan on any device beside the reference.
-#include "cli/commands.h"
+#include "cli/tools/commands.h"
 #include "cli/tools/verify_runs.h"
 #include "cli/usage.h"
 #include "graph/plan.h"
