@@ -144,3 +144,14 @@ function(lr_gpu_bench name)
     target_include_directories(bench_${name} PRIVATE ${CMAKE_SOURCE_DIR})
     target_link_libraries(bench_${name} PRIVATE ${CMAKE_DL_LIBS})
 endfunction()
+
+# What the op headers promise, as data (src/ops/contract.h).
+function(lr_contracts)
+    file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/*/*.h)
+    list(JOIN headers "," joined)
+    set(out ${LR_GENERATED}/ops/contract_texts.cc)
+    add_custom_command(OUTPUT ${out}
+        COMMAND ${CMAKE_COMMAND} -DHEADERS=${joined} -DOUT=${out} -P ${CMAKE_SOURCE_DIR}/cmake/contracts.cmake
+        DEPENDS ${headers} ${CMAKE_SOURCE_DIR}/cmake/contracts.cmake VERBATIM)
+    target_sources(lr_ops PRIVATE ${out})
+endfunction()

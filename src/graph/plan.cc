@@ -197,7 +197,153 @@ bool is_layer(const Step& step, std::int32_t layer, model::LayerKind kind) {
     return i < step.layers.size() && step.layers[i] == kind;
 }
 
-// Every place of the step where the whole pattern stands, as sets of nodes.
+std::string fused_name(const Step& step, const std::vector<std::int32_t>& nodes) {
+    std::string name = step.nodes[static_cast<std::size_t>(nodes.front())].id;
+    for (std::size_t i = 1; i < nodes.size(); ++i) {
+        const Node& node = step.nodes[static_cast<std::size_t>(nodes[i])];
+        const bool same = node.layer == step.nodes[static_cast<std::size_t>(nodes.front())].layer;
+        name += fmt::format("+{}{}", same ? "" : "next.", node.number);
+    }
+    return name;
+}
+
+// A launch that a rewrite may take: one whole node, as the reference plan has it.
+Status check_untouched(const Launch& launch, const Rewrite& rewrite) {
+    if (launch.nodes.size() == 1 && launch.stage < 0)
+        return {};
+    return fail(Code::kInvalidArgument, "rewrite {}: {} is already part of another rewrite",
+                rewrite.name, launch.name);
+}
+
+// Replaces the launches of `nodes` by one; they must each be whole launches of their own.
+Status fuse(const Step& step, Plan& plan, const std::vector<std::int32_t>& nodes,
+            const Rewrite& rewrite) {
+    const std::set<std::int32_t> wanted(nodes.begin(), nodes.end());
+    std::size_t covered = 0, last = 0;
+    std::vector<Launch> kept;
+    for (Launch& launch : plan.launches) {
+        const bool inside = std::any_of(launch.nodes.begin(), launch.nodes.end(),
+                                        [&](std::int32_t n) { return wanted.contains(n); });
+        if (!inside) {
+            kept.push_back(std::move(launch));
+            continue;
+        }
+        LR_TRY(check_untouched(launch, rewrite));
+        ++covered;
+        last = kept.size();
+    }
+    LR_CHECK_EQ(covered, nodes.size());
+    kept.insert(kept.begin() + static_cast<std::ptrdiff_t>(last),
+                Launch{.name = fused_name(step, nodes),
+                       .nodes = nodes,
+                       .lane = step.nodes[static_cast<std::size_t>(nodes.back())].lane,
+                       .grid_sync = rewrite.grid_sync,
+                       .cooperative = rewrite.grid_sync});
+    plan.launches = std::move(kept);
+    return {};
+}
+
+// Where the launch of one node stands in the list.
+Result<std::size_t> launch_of(const Plan& plan, std::int32_t node, const Rewrite& rewrite) {
+    for (std::size_t i = 0; i < plan.launches.size(); ++i)
+        if (const auto& nodes = plan.launches[i].nodes;
+            std::find(nodes.begin(), nodes.end(), node) != nodes.end()) {
+            LR_TRY(check_untouched(plan.launches[i], rewrite));
+            return i;
+        }
+    return fail(Code::kInvalidArgument, "rewrite {}: its node has no launch", rewrite.name);
+}
+
+Launch stage_launch(const Step& step, std::int32_t node, std::size_t stage,
+                    const Rewrite& rewrite) {
+    const Node& of = step.nodes[static_cast<std::size_t>(node)];
+    return {.name = fmt::format("{} {}", of.id, rewrite.stages[stage]),
+            .nodes = {node},
+            .stage = static_cast<std::int32_t>(stage),
+            .lane = of.lane};
+}
+
+Status expand(const Step& step, Plan& plan, std::int32_t node, const Rewrite& rewrite) {
+    LR_TRY_ASSIGN(const std::size_t at, launch_of(plan, node, rewrite));
+    std::vector<Launch> stages;
+    for (std::size_t s = 0; s < rewrite.stages.size(); ++s) {
+        stages.push_back(stage_launch(step, node, s, rewrite));
+        stages.back().lane = plan.launches[at].lane;
+    }
+    const auto place = plan.launches.erase(plan.launches.begin() + static_cast<std::ptrdiff_t>(at));
+    plan.launches.insert(place, stages.begin(), stages.end());
+    return {};
+}
+
+// {first, second} with two stages: "first+stage 0", then stage 1.
+Status shift(const Step& step, Plan& plan, const std::vector<std::int32_t>& nodes,
+             const Rewrite& rewrite) {
+    LR_CHECK_EQ(nodes.size(), std::size_t{2});
+    LR_CHECK_EQ(rewrite.stages.size(), std::size_t{2});
+    LR_TRY_ASSIGN(const std::size_t first, launch_of(plan, nodes[0], rewrite));
+    LR_TRY_ASSIGN(const std::size_t second, launch_of(plan, nodes[1], rewrite));
+    plan.launches[second] = stage_launch(step, nodes[1], 1, rewrite);
+    Launch& longer = plan.launches[first];
+    longer.name =
+        fmt::format("{}+{} {}", longer.name, step.nodes[static_cast<std::size_t>(nodes[1])].number,
+                    rewrite.stages[0]);
+    longer.nodes = nodes;
+    longer.stage = 0;
+    return {};
+}
+
+// Right behind the last launch that it needs, so that nothing of its new lane holds it up.
+Status move(const Step& step, Plan& plan, std::int32_t node, const Rewrite& rewrite) {
+    LR_TRY_ASSIGN(const std::size_t at, launch_of(plan, node, rewrite));
+    std::size_t place = 0;
+    for (const auto& [from, to] : launch_edges(step, plan))
+        if (to == static_cast<std::int32_t>(at))
+            place = std::max(place, static_cast<std::size_t>(from) + 1);
+    Launch moved = plan.launches[at];
+    moved.lane = rewrite.lane;
+    plan.launches.erase(plan.launches.begin() + static_cast<std::ptrdiff_t>(at));
+    plan.launches.insert(plan.launches.begin() + static_cast<std::ptrdiff_t>(place), moved);
+    return {};
+}
+
+Status apply(const Step& step, Plan& plan, const std::vector<std::int32_t>& nodes,
+             const Rewrite& rewrite) {
+    switch (rewrite.kind) {
+    case RewriteKind::kExpand:
+        return expand(step, plan, nodes.front(), rewrite);
+    case RewriteKind::kShift:
+        return shift(step, plan, nodes, rewrite);
+    case RewriteKind::kMove:
+        return move(step, plan, nodes.front(), rewrite);
+    case RewriteKind::kFuse:
+        break;
+    }
+    return nodes.size() > 1 ? fuse(step, plan, nodes, rewrite) : Status();
+}
+
+} // namespace
+
+Plan reference_plan(const Step& step) {
+    Plan plan;
+    for (std::size_t n = 0; n < step.nodes.size(); ++n)
+        if (!step.nodes[n].alias)
+            plan.launches.push_back({.name = step.nodes[n].id,
+                                     .nodes = {static_cast<std::int32_t>(n)},
+                                     .lane = step.nodes[n].lane});
+    add_events(step, plan);
+    return plan;
+}
+
+Result<const Rewrite*> find_rewrite(std::string_view name) {
+    std::string names;
+    for (const Rewrite& rewrite : all_rewrites()) {
+        if (rewrite.name == name)
+            return &rewrite;
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", rewrite.name);
+    }
+    return fail(Code::kNotFound, "rewrite: expected one of {}, got \"{}\"", names, name);
+}
+
 std::vector<std::vector<std::int32_t>> find_matches(const Step& step, const Rewrite& rewrite) {
     const auto by_number = nodes_by_number(step);
     std::set<std::int32_t> layers;
@@ -219,112 +365,25 @@ std::vector<std::vector<std::int32_t>> find_matches(const Step& step, const Rewr
                 if (whole)
                     nodes.insert(found->second);
             }
-            if (whole)
+            const auto moves = [&] { // or stands in that lane already
+                return step.nodes[static_cast<std::size_t>(*nodes.begin())].lane != rewrite.lane;
+            };
+            if (whole && (rewrite.kind != RewriteKind::kMove || moves()))
                 matches.emplace_back(nodes.begin(), nodes.end());
         }
     return matches;
 }
 
-std::string fused_name(const Step& step, const std::vector<std::int32_t>& nodes) {
-    std::string name = step.nodes[static_cast<std::size_t>(nodes.front())].id;
-    for (std::size_t i = 1; i < nodes.size(); ++i) {
-        const Node& node = step.nodes[static_cast<std::size_t>(nodes[i])];
-        const bool same = node.layer == step.nodes[static_cast<std::size_t>(nodes.front())].layer;
-        name += fmt::format("+{}{}", same ? "" : "next.", node.number);
-    }
-    return name;
-}
-
-// Replaces the launches of `nodes` by one; they must each be whole launches of their own.
-Status fuse(const Step& step, Plan& plan, const std::vector<std::int32_t>& nodes,
-            const Rewrite& rewrite) {
-    const std::set<std::int32_t> wanted(nodes.begin(), nodes.end());
-    std::size_t covered = 0, last = 0;
-    std::vector<Launch> kept;
-    for (Launch& launch : plan.launches) {
-        const bool inside = std::any_of(launch.nodes.begin(), launch.nodes.end(),
-                                        [&](std::int32_t n) { return wanted.contains(n); });
-        if (!inside) {
-            kept.push_back(std::move(launch));
-            continue;
-        }
-        if (launch.nodes.size() != 1 || launch.stage >= 0)
-            return fail(Code::kInvalidArgument, "rewrite {}: {} is already part of another rewrite",
-                        rewrite.name, launch.name);
-        ++covered;
-        last = kept.size();
-    }
-    LR_CHECK_EQ(covered, nodes.size());
-    kept.insert(kept.begin() + static_cast<std::ptrdiff_t>(last),
-                Launch{.name = fused_name(step, nodes),
-                       .nodes = nodes,
-                       .lane = step.nodes[static_cast<std::size_t>(nodes.back())].lane,
-                       .grid_sync = rewrite.grid_sync,
-                       .cooperative = rewrite.grid_sync});
-    plan.launches = std::move(kept);
-    return {};
-}
-
-Status expand(const Step& step, Plan& plan, std::int32_t node, const Rewrite& rewrite) {
-    for (std::size_t i = 0; i < plan.launches.size(); ++i) {
-        const Launch launch = plan.launches[i];
-        if (std::find(launch.nodes.begin(), launch.nodes.end(), node) == launch.nodes.end())
-            continue;
-        if (launch.nodes.size() != 1 || launch.stage >= 0)
-            return fail(Code::kInvalidArgument, "rewrite {}: {} is already part of another rewrite",
-                        rewrite.name, launch.name);
-        std::vector<Launch> stages;
-        for (std::size_t s = 0; s < rewrite.stages.size(); ++s)
-            stages.push_back(
-                {.name = fmt::format("{} {}", step.nodes[static_cast<std::size_t>(node)].id,
-                                     rewrite.stages[s]),
-                 .nodes = {node},
-                 .stage = static_cast<std::int32_t>(s),
-                 .lane = launch.lane});
-        plan.launches.erase(plan.launches.begin() + static_cast<std::ptrdiff_t>(i));
-        plan.launches.insert(plan.launches.begin() + static_cast<std::ptrdiff_t>(i), stages.begin(),
-                             stages.end());
-        return {};
-    }
-    return fail(Code::kInvalidArgument, "rewrite {}: its node has no launch", rewrite.name);
-}
-
-} // namespace
-
-Plan reference_plan(const Step& step) {
-    Plan plan;
-    for (std::size_t n = 0; n < step.nodes.size(); ++n)
-        if (!step.nodes[n].alias)
-            plan.launches.push_back({.name = step.nodes[n].id,
-                                     .nodes = {static_cast<std::int32_t>(n)},
-                                     .lane = step.nodes[n].lane});
-    add_events(step, plan);
-    return plan;
-}
-
 Result<Plan> apply_rewrite(const Step& step, const Plan& plan, std::string_view name) {
-    const auto& known = all_rewrites();
-    const auto rewrite =
-        std::find_if(known.begin(), known.end(), [&](const Rewrite& r) { return r.name == name; });
-    if (rewrite == known.end()) {
-        std::string names;
-        for (const Rewrite& r : known)
-            names += fmt::format("{}{}", names.empty() ? "" : ", ", r.name);
-        return fail(Code::kNotFound, "rewrite: expected one of {}, got \"{}\"", names, name);
-    }
+    LR_TRY_ASSIGN(const Rewrite* rewrite, find_rewrite(name));
     const auto matches = find_matches(step, *rewrite);
     if (matches.empty())
         return fail(Code::kInvalidArgument, "rewrite {}: its nodes stand nowhere in this {} step",
                     name, step.shape.phase == Phase::kDecode ? "decode" : "prefill");
     Plan result = plan;
     result.rewrites.emplace_back(name);
-    for (const auto& nodes : matches) {
-        if (rewrite->kind == RewriteKind::kExpand) {
-            LR_TRY(expand(step, result, nodes.front(), *rewrite));
-        } else if (nodes.size() > 1) {
-            LR_TRY(fuse(step, result, nodes, *rewrite));
-        }
-    }
+    for (const auto& nodes : matches)
+        LR_TRY(apply(step, result, nodes, *rewrite));
     LR_TRY_ASSIGN(result, sorted(step, std::move(result)));
     add_events(step, result);
     find_swallowed(step, result);

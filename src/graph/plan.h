@@ -4,9 +4,10 @@
 //
 // A plan is an ordered list of launches over a whole step. The reference plan has one launch for
 // each node that does something. A rewrite changes a plan: it fuses neighbouring nodes into one
-// launch, in every layer where its pattern stands, or expands one node into stages. What a rewrite
-// may not change (roundings, order, who reads what) it says itself; verify_plan and the backends
-// hold it to that.
+// launch, in every layer where its pattern stands, expands one node into stages, shifts the first
+// part of a node into the launch before it, or moves a node to another lane. What a rewrite may not
+// change (roundings, order, who reads what) it says itself; verify_plan and the backends hold it to
+// that.
 //
 // Three things order two launches, and nothing else does: their place in one lane, an event that
 // the one records and the other waits for, and the wait of a programmatic dependent launch.
@@ -34,7 +35,7 @@ enum class Pdl : std::uint8_t {
 struct Launch {
     std::string name;                // "L17.8+9", "L17.21 gather"
     std::vector<std::int32_t> nodes; // of the step, ascending; several: fused
-    std::int32_t stage = -1;         // >= 0: this stage of one expanded node
+    std::int32_t stage = -1;         // >= 0: this stage of its last node, and the others whole
     Lane lane = Lane::kMain;
     Pdl pdl = Pdl::kNone;
     std::int32_t event = -1;         // of the plan, recorded when this launch has ended; -1: none
@@ -51,7 +52,12 @@ struct Plan {
     std::int32_t events = 0;           // numbered 0..events-1, each recorded once a step
 };
 
-enum class RewriteKind : std::uint8_t { kFuse, kExpand };
+enum class RewriteKind : std::uint8_t {
+    kFuse,   // the nodes become one launch
+    kExpand, // the node becomes its stages, a launch each
+    kShift,  // two launches stay: the first node with stage 0 of the second, and stage 1 of that
+    kMove,   // the node's launch goes to another lane, as early as its inputs allow
+};
 
 // One place a rewrite applies to. Numbers of the next layer are written as number + kNextLayer.
 inline constexpr std::int32_t kNextLayer = 1000;
@@ -67,14 +73,25 @@ struct Rewrite {
     std::string_view name; // "8+9", "expand-routed-gate-up"
     RewriteKind kind;
     std::vector<Pattern> patterns;
-    std::vector<std::string_view> stages; // kExpand: what the node becomes
+    std::vector<std::string_view> stages; // kExpand, kShift: what the node becomes
     std::string_view vanishes;            // launches, bytes and tensors that go
     std::string_view keeps;               // roundings and results that must stay
     std::string_view constraint;          // what stands in the way
+    std::string_view verdict;             // of the traced graph's analysis: whether to try it
     bool grid_sync = false;               // blocks of the fused launch wait for one another
+    Lane lane = Lane::kMain;              // kMove: where to
+    // kShift: bytes that stage 0 writes for stage 1 beyond what the plain nodes hand on. Nodes of
+    // the step as one match of the pattern.
+    std::int64_t (*handed_bytes)(const Step& step,
+                                 const std::vector<std::int32_t>& nodes) = nullptr;
 };
 
 const std::vector<Rewrite>& all_rewrites();
+// kNotFound, with the list of names.
+Result<const Rewrite*> find_rewrite(std::string_view name);
+// Every place of the step where the whole pattern stands: nodes, ascending. Two numbers that are
+// one node there (Node::also) stand once.
+std::vector<std::vector<std::int32_t>> find_matches(const Step& step, const Rewrite& rewrite);
 
 // One launch a node, aliases left out; an event only where lanes and other events leave two
 // launches that share data unordered.

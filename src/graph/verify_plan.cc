@@ -76,7 +76,7 @@ class PlanVerifier {
         if (launches.empty())
             return fail(Code::kInternal, "{}: expected one launch, got none", node.label());
         if (std::any_of(launches.begin(), launches.end(),
-                        [&](std::int32_t l) { return f_.launch(l).stage >= 0; }))
+                        [&](std::int32_t l) { return is_stage(f_.launch(l), node); }))
             return check_stages(node, launches);
         if (launches.size() > 1)
             return fail(Code::kInternal, "{}: expected one launch, got {}: {}", node.label(),
@@ -84,39 +84,48 @@ class PlanVerifier {
         return {};
     }
 
-    // The stages that the plan's rewrites give a node; null when none expands it.
-    const std::vector<std::string_view>* stages_of(const Node& node) const {
+    // Whether a launch has a stage of this node and not the whole of it.
+    bool is_stage(const Launch& launch, const Node& node) const {
+        return launch.stage >= 0 &&
+               &node == &step_.nodes[static_cast<std::size_t>(launch.nodes.back())];
+    }
+
+    // The rewrite of the plan that gives a node stages; null when none does.
+    const Rewrite* stager_of(const Node& node) const {
         const auto applies = [&](const Pattern& pattern) {
             return pattern.phase == step_.shape.phase && node.layer >= 0 &&
                    pattern.layer == step_.layers[static_cast<std::size_t>(node.layer)] &&
-                   pattern.numbers == std::vector<std::int32_t>{node.number};
+                   pattern.numbers.back() == node.number;
         };
         for (const Rewrite& rewrite : all_rewrites())
-            if (rewrite.kind == RewriteKind::kExpand &&
+            if (!rewrite.stages.empty() &&
                 std::count(plan_.rewrites.begin(), plan_.rewrites.end(), rewrite.name) != 0 &&
                 std::any_of(rewrite.patterns.begin(), rewrite.patterns.end(), applies))
-                return &rewrite.stages;
+                return &rewrite;
         return nullptr;
     }
 
+    // Stage 0 of a shifted node stands behind another node; every other stage stands alone.
     Status check_stages(const Node& node, const std::vector<std::int32_t>& launches) {
-        const auto* stages = stages_of(node);
-        if (!stages)
+        const Rewrite* stager = stager_of(node);
+        if (!stager)
             return fail(Code::kInternal,
                         "{}: no rewrite of the plan expands it: expected one launch, got {}",
                         node.label(), f_.names(launches));
-        bool right = launches.size() == stages->size();
+        const auto& stages = stager->stages;
+        bool right = launches.size() == stages.size();
         std::string got;
         for (std::size_t i = 0; i < launches.size(); ++i) {
             const Launch& launch = f_.launch(launches[i]);
-            right =
-                right && launch.stage == static_cast<std::int32_t>(i) && launch.nodes.size() == 1;
+            const std::size_t nodes = stager->kind == RewriteKind::kShift && i == 0 ? 2 : 1;
+            right = right && is_stage(launch, node) &&
+                    launch.stage == static_cast<std::int32_t>(i) && launch.nodes.size() == nodes;
             got += fmt::format("{}{}", i == 0 ? "" : ", ", launch.stage);
         }
         if (!right)
             return fail(Code::kInternal,
                         "{}: expected stages 0..{} ({}), each once and in order, got {}",
-                        node.label(), stages->size() - 1, fmt::join(*stages, ", "), got);
+                        node.label(), stages.size() - 1, fmt::join(stages, ", "), got);
         return {};
     }
 

@@ -6,8 +6,8 @@
 // the nodes' uses, and order only from lanes, events and PDL waits. The step's node order is the
 // meaning of the step: the CPU reference runs it so.
 //
-//   coverage     each node that does something stands in one launch, or in all stages of its
-//                expansion, in order; an alias in none
+//   coverage     each node that does something stands in one launch, or in all of its stages, in
+//                order; an alias in none. Each stage may touch all that its node touches
 //   events       each is recorded once, by a launch of another lane that is enqueued before those
 //                that wait; no launches wait for one another in a cycle; a lane begins with a wait
 //                for another (a captured lane is a fork) and all of it ends before the last launch

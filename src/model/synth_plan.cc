@@ -98,7 +98,7 @@ class PlanBuilder {
         tensor.stream = std::move(stream);
         tensor.first = first;
         tensor.distribution = distribution_of(entry, model_.tied());
-        DType dtype = is_a_log(entry) || is_gdn_norm(entry) ? DType::kF32 : entry.dtype;
+        DType dtype = entry.dtype;
         if (entry.format != WeightFormat::kPlain) {
             LR_CHECK(entry.format == WeightFormat::kFp8Block);
             LR_CHECK_EQ(shape.rank(), 2);

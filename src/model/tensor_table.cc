@@ -52,11 +52,13 @@ class TableBuilder {
         entries_.push_back(std::move(entry));
     }
 
-    void norm(std::string name, std::string source, std::int64_t width) {
+    void norm(std::string name, std::string source, std::int64_t width,
+              DType dtype = DType::kBF16) {
         add({.name = std::move(name),
              .kind = TensorKind::kNorm,
              .shape = {width},
-             .sources = {{std::move(source), {width}}}});
+             .sources = {{std::move(source), {width}}},
+             .dtype = dtype});
     }
 
     // One source tensor, all rows under one rule.
@@ -112,13 +114,16 @@ class TableBuilder {
              .shape = {conv, c_.conv_kernel},
              .sources = {{"linear_attn.conv1d.weight", {conv, 1, c_.conv_kernel}}},
              .blocks = qkv});
-        for (const char* name : {"linear_attn.A_log", "linear_attn.dt_bias"})
+        // Qwen3.5 files hold A_log and this norm in F32, Qwen3.6 files in BF16.
+        for (const auto& [name, dtype] :
+             {std::pair{"linear_attn.A_log", DType::kF32}, {"linear_attn.dt_bias", DType::kBF16}})
             add({.name = name,
                  .kind = TensorKind::kGdnVector,
                  .shape = {c_.v_heads},
                  .sources = {{name, {c_.v_heads}}},
-                 .blocks = {{.rows = c_.v_heads, .rule = RowRule::kSplit}}});
-        norm("linear_attn.norm", "linear_attn.norm.weight", c_.v_dim);
+                 .blocks = {{.rows = c_.v_heads, .rule = RowRule::kSplit}},
+                 .dtype = dtype});
+        norm("linear_attn.norm", "linear_attn.norm.weight", c_.v_dim, DType::kF32);
         linear("linear_attn.out_proj", TensorKind::kMixer, c_.hidden, value, RowRule::kReplicated,
                true);
     }

@@ -296,6 +296,38 @@ TEST(VerifyPlan, FindsMissingTurnedAndForeignStages) {
               "the plan expands it: expected one launch, got L0.21");
 }
 
+TEST(VerifyPlan, FindsAShiftedNodeThatIsNotWhole) {
+    const std::string expected = "plan 8+9-amax: L0.9 out_proj_input_fp8_quant: expected stages "
+                                 "0..1 (head_amax, scale_and_codes), each once and in order, got ";
+    Plant missing("8+9-amax");
+    missing.erase("L0.9 scale_and_codes");
+    EXPECT_EQ(missing.fault(), expected + "0");
+    Plant turned("8+9-amax");
+    std::swap(turned.launch("L0.8+9 head_amax"), turned.launch("L0.9 scale_and_codes"));
+    EXPECT_EQ(turned.fault(), expected + "1, 0");
+    Plant alone("8+9-amax"); // the first node is left out
+    alone.launch("L0.8+9 head_amax").nodes = {alone.node("L0.9")};
+    EXPECT_EQ(alone.fault(), "plan 8+9-amax: L0.8 output_rmsnorm_silu_gate: expected one launch, "
+                             "got none");
+    alone.plan.launches.push_back({.name = "L0.8", .nodes = {alone.node("L0.8")}});
+    EXPECT_EQ(alone.fault(), expected + "0, 1");
+    Plant swallowed("8+9-amax");
+    swallowed.launch("L0.8+9 head_amax").swallowed = {swallowed.tensor("L0.y")};
+    EXPECT_EQ(swallowed.fault(), "plan 8+9-amax: L0.9 scale_and_codes reads L0.y, which L0.8+9 "
+                                 "head_amax swallows: expected it stored, got it in no memory");
+}
+
+TEST(VerifyPlan, FindsAMovedLaunchThatNobodyWaitsFor) {
+    Plant plant("15-shared-lane");
+    EXPECT_EQ(plant.launch("L0.15").lane, Lane::kShared);
+    EXPECT_LT(plant.at("L0.15"), plant.at("L0.12"));
+    EXPECT_LT(plant.at("L0.15"), plant.at("L0.13"));
+    EXPECT_EQ(plant.launch("L0.21").waits.size(), 1u);
+    plant.launch("L0.21").waits.clear();
+    EXPECT_EQ(plant.fault(), "plan 15-shared-lane: L0.21 reads L0.routed_input_codes, which L0.15 "
+                             "writes: expected L0.15 ordered before L0.21, got no order");
+}
+
 TEST(VerifyPlan, FindsUnorderedStages) {
     Plant plant("expand-routed-gate-up");
     plant.launch("L0.21 gemm").lane = Lane::kShared;

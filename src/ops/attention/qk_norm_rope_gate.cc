@@ -31,7 +31,8 @@ Status check(const QkNormRopeGateArgs& args) {
 }
 
 Cost cost(const QkNormRopeGateArgs& args) {
-    return whole_tensor_cost(args, 8 * (args.q.shape.count() + args.k.shape.count()));
+    const std::int64_t heads = args.q.shape[0] * (args.q.shape[1] + args.k.shape[1]); // of all rows
+    return whole_tensor_cost(args, heads * (5 * args.q.shape[2] + 3 * args.rotary_dim));
 }
 
 } // namespace lr::ops

@@ -20,7 +20,7 @@
 // Bounds    rows >= n_live: q, gate and k_out zero, inputs and positions not read; positions >= 0
 // Graph     capture-safe: no sync, allocation or host read; positions are data
 // Scratch   none
-// Cost      each tensor once; 8*n*(Hq+Hkv)*dh FLOPs
+// Cost      each tensor once; n*(Hq+Hkv)*(5*dh + 3*rotary_dim) FLOPs
 #pragma once
 
 #include "ops/op.h"
