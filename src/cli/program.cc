@@ -62,6 +62,7 @@ int run_program(int argc, const char* const* argv) {
     add_verify(app, action);
     add_trace(app, action);
     add_experts(app, action);
+    add_graph(app, action);
     add_devices(app, action);
     add_help(app, action);
     try {

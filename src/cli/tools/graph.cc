@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// liverow graph: a path or a step as a table, a flowchart, JSON or a page.
+#include "cli/commands.h"
+#include "cli/tools/graph_flags.h"
+#include "cli/usage.h"
+#include "report/graph_text.h"
+
+#include <CLI/CLI.hpp>
+
+#include <memory>
+
+namespace lr::cli {
+namespace {
+
+struct Options {
+    GraphFlags graph;
+    std::string as = "table";
+    bool shapes = false;
+};
+
+std::string rewrite_names() {
+    std::string names;
+    for (const graph::Rewrite& rewrite : graph::all_rewrites())
+        names += fmt::format(", {}", rewrite.name);
+    return names;
+}
+
+Status show_graph(const Options& options) {
+    LR_TRY_ASSIGN(const BuiltGraph built, build_graph(options.graph));
+    LR_TRY_ASSIGN(const graph::Plan plan, plan_of(built.step, options.graph.plan));
+    LR_TRY_ASSIGN(const report::GraphView view,
+                  report::graph_view(built.step, plan, built.machine, built.choice, built.model));
+    if (options.as == "mermaid")
+        return write_out(options.graph, report::graph_mermaid(view));
+    if (options.as == "json")
+        return write_out(options.graph, to_json_string(report::graph_json(view), 1) + "\n");
+    return write_out(options.graph, report::graph_text(view, options.shapes));
+}
+
+} // namespace
+
+void add_graph(CLI::App& app, Action& action) {
+    auto options = std::make_shared<Options>();
+    CLI::App* command = app.add_subcommand(
+        "graph", "Show a step: nodes, edges, bytes, FLOPs and the least time they take");
+    command->footer("Example: liverow graph --preset 397B-A17B --tp 2 -n 54 --path decode-gdn\n"
+                    "         liverow graph models/tiny --as html -o tiny.html");
+    add_graph_flags(*command, options->graph);
+    {
+        const FlagGroup group(*command, kOutputFlags);
+        command
+            ->add_option("--plan", options->graph.plan,
+                         "reference, or rewrites separated by commas" + rewrite_names())
+            ->capture_default_str();
+        command
+            ->add_option("--as", options->as,
+                         "table, a Mermaid flowchart, JSON, or one HTML file with a drawing")
+            ->check(CLI::IsMember({"table", "mermaid", "json", "html"}))
+            ->capture_default_str();
+        command->add_flag("--shapes", options->shapes, "Tensors in and out beside each node");
+    }
+    command->callback([&action, options] {
+        if (!action)
+            action = [options] { return show_graph(*options); };
+    });
+}
+
+} // namespace lr::cli
