@@ -22,7 +22,7 @@ USES = {
     "engine": "core numerics checkpoint model ops experts graph cpu cuda comm",
     "verify": "core numerics model ops graph cpu engine",
     "trace": "core graph engine",
-    "report": "core graph experts trace",
+    "report": "core ops graph experts trace",
     "sched": "core engine",
     "server": "core text sched",
     "cli": "core numerics text comm checkpoint model ops experts graph cpu cuda engine verify "

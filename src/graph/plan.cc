@@ -197,6 +197,19 @@ bool is_layer(const Step& step, std::int32_t layer, model::LayerKind kind) {
     return i < step.layers.size() && step.layers[i] == kind;
 }
 
+// Numbers of patterns are those of a mixture's charts; behind its second norm a dense layer numbers
+// other nodes.
+bool has_experts(const Step& step) {
+    return std::any_of(step.nodes.begin(), step.nodes.end(), [](const Node& node) {
+        return std::holds_alternative<ops::ExpertsDownArgs>(node.args);
+    });
+}
+bool in_expert_half(const Pattern& pattern) {
+    const std::int32_t norm = pattern.layer == model::LayerKind::kGdn ? 11 : 10;
+    return std::any_of(pattern.numbers.begin(), pattern.numbers.end(),
+                       [&](std::int32_t number) { return number > norm && number < kNextLayer; });
+}
+
 std::string fused_name(const Step& step, const std::vector<std::int32_t>& nodes) {
     std::string name = step.nodes[static_cast<std::size_t>(nodes.front())].id;
     for (std::size_t i = 1; i < nodes.size(); ++i) {
@@ -346,6 +359,7 @@ Result<const Rewrite*> find_rewrite(std::string_view name) {
 
 std::vector<std::vector<std::int32_t>> find_matches(const Step& step, const Rewrite& rewrite) {
     const auto by_number = nodes_by_number(step);
+    const bool experts = has_experts(step);
     std::set<std::int32_t> layers;
     for (const auto& [key, node] : by_number)
         layers.insert(key.layer);
@@ -353,7 +367,8 @@ std::vector<std::vector<std::int32_t>> find_matches(const Step& step, const Rewr
     for (std::int32_t layer : layers)
         for (const Pattern& pattern : rewrite.patterns) {
             if (pattern.phase != step.shape.phase || !is_layer(step, layer, pattern.layer) ||
-                (pattern.next && !is_layer(step, layer + 1, *pattern.next)))
+                (pattern.next && !is_layer(step, layer + 1, *pattern.next)) ||
+                (in_expert_half(pattern) && !experts))
                 continue;
             std::set<std::int32_t> nodes;
             bool whole = true;

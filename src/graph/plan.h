@@ -59,7 +59,8 @@ enum class RewriteKind : std::uint8_t {
     kMove,   // the node's launch goes to another lane, as early as its inputs allow
 };
 
-// One place a rewrite applies to. Numbers of the next layer are written as number + kNextLayer.
+// One place a rewrite applies to. Numbers are those of the charts, so behind the second norm only
+// mixtures have them; numbers of the next layer are written as number + kNextLayer.
 inline constexpr std::int32_t kNextLayer = 1000;
 struct Pattern {
     Phase phase;

@@ -241,9 +241,10 @@ Json section_json(const GraphView& view, const GraphSection& section) {
 std::string microseconds_text(double us) {
     if (us == 0)
         return "-";
-    return us >= 100 ? fmt::format("{:.1f}", us)
-           : us >= 1 ? fmt::format("{:.2f}", us)
-                     : fmt::format("{:.3f}", us);
+    return us >= 100     ? fmt::format("{:.1f}", us)
+           : us >= 1     ? fmt::format("{:.2f}", us)
+           : us >= 0.001 ? fmt::format("{:.3f}", us)
+                         : "<0.001";
 }
 
 std::string lane_name(graph::Lane lane) {

@@ -27,7 +27,7 @@ Json graph_json(const GraphView& view);
 Json machine_json(const graph::Machine& machine);
 Json work_json(const graph::Work& work);
 
-// "12.3", "0.041": microseconds with three significant digits or a tenth.
+// "212.3", "12.34", "0.041", "<0.001", "-" for nothing.
 std::string microseconds_text(double us);
 std::string lane_name(graph::Lane lane); // "main", "shared"
 

@@ -335,6 +335,20 @@ TEST(Plan, FusesAcrossTheLayerBoundary) {
                             [](const Launch& l) { return l.name == "L0.23+24+next.1+next.3"; }));
 }
 
+// A dense layer has other nodes under the numbers of the expert half.
+TEST(Plan, TakesNoDenseNodeForAnExpertOne) {
+    const Step step = build(declare("27B", "fp8-channel"), decode_shape(4));
+    for (const Rewrite& rewrite : all_rewrites())
+        for (const auto& nodes : find_matches(step, rewrite))
+            for (std::int32_t id : nodes) {
+                const Node& node = step.nodes[static_cast<std::size_t>(id)];
+                EXPECT_EQ(node.name.find("ffn"), std::string::npos) << rewrite.name << node.name;
+            }
+    EXPECT_EQ(apply_rewrite(step, reference_plan(step), "15+16").error().message(),
+              "rewrite 15+16: its nodes stand nowhere in this decode step");
+    EXPECT_TRUE(apply_rewrite(step, reference_plan(step), "8+9"));
+}
+
 TEST(Plan, RefusesOverlappingRewritesAndUnknownNames) {
     const Step step = build(declare("35B-A3B", "nvfp4-mixed"), decode_shape(4), {}, {.w4a4 = true});
     const auto fused = apply_rewrite(step, reference_plan(step), "8+9");

@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/tools/graph_flags.h"
 #include "cli/usage.h"
+#include "report/graph_page.h"
 #include "report/graph_text.h"
 
 #include <CLI/CLI.hpp>
@@ -33,6 +34,8 @@ Status show_graph(const Options& options) {
                   report::graph_view(built.step, plan, built.machine, built.choice, built.model));
     if (options.as == "mermaid")
         return write_out(options.graph, report::graph_mermaid(view));
+    if (options.as == "html")
+        return write_out(options.graph, report::graph_page(view));
     if (options.as == "json")
         return write_out(options.graph, to_json_string(report::graph_json(view), 1) + "\n");
     return write_out(options.graph, report::graph_text(view, options.shapes));
