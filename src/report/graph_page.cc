@@ -142,6 +142,14 @@ std::string drawing(const GraphSection& section, const GraphView& view) {
                                   : fmt::format("<figcaption>{}: {}</figcaption>",
                                                 html_escape(section.title), wide[b].title),
             band_svg(wide[b], section, Flow::kWide), band_svg(tall[b], section, Flow::kTall));
+    for (const GraphArrow& arrow : section.arrows)
+        if (arrow.added)
+            html += fmt::format(
+                "<p class=\"note\"><span class=\"mark added\"></span> {} to {} ({}): a dependency "
+                "that the traced chart leaves out.</p>\n",
+                html_escape(section.boxes[static_cast<std::size_t>(arrow.from)].number),
+                html_escape(section.boxes[static_cast<std::size_t>(arrow.to)].number),
+                html_escape(fmt::format("{}", fmt::join(arrow.tensors, ", "))));
     return html;
 }
 

@@ -49,8 +49,8 @@ std::size_t flops_column(const SpecTable& spec) {
 }
 
 TEST(Graph, ReproducesTheShapeTablesOfTheSpec) {
-    ASSERT_EQ(spec_tables().size(), 6u);
-    for (const SpecTable& spec : spec_tables()) {
+    ASSERT_EQ(kSpecTables.size(), 6u);
+    for (const SpecTable& spec : kSpecTables) {
         const Rows rows = table(spec, "nvfp4-mixed");
         EXPECT_EQ(rows.size(), spec.rows.size()) << spec.preset << spec.path;
         for (const SpecRow& row : spec.rows) {
@@ -75,7 +75,7 @@ TEST(Graph, WeighsEveryKernelInEveryFormatAsTheSpecDoes) {
         {"fp8-channel", &SpecRow::fp8_channel},
         {"fp8-block", &SpecRow::fp8_block},
         {"nvfp4", &SpecRow::nvfp4}};
-    for (const SpecTable& spec : spec_tables())
+    for (const SpecTable& spec : kSpecTables)
         for (const auto& [format, bytes] : formats) {
             const Rows rows = table(spec, format);
             int compared = 0;

@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/tools/graph_flags.h"
 #include "cli/usage.h"
+#include "report/fusions.h"
 #include "report/graph_page.h"
 #include "report/graph_text.h"
 
@@ -41,6 +42,38 @@ Status show_graph(const Options& options) {
     return write_out(options.graph, report::graph_text(view, options.shapes));
 }
 
+Status show_fusions(const Options& options) {
+    LR_TRY_ASSIGN(const BuiltGraph built, build_graph(options.graph));
+    LR_TRY_ASSIGN(const auto rows, report::find_fusions(built.step, built.machine));
+    if (options.as == "json")
+        return write_out(options.graph,
+                         to_json_string(report::fusions_json(rows, built.machine), 1) + "\n");
+    const graph::Plan plan = graph::reference_plan(built.step);
+    LR_TRY_ASSIGN(const report::GraphView view,
+                  report::graph_view(built.step, plan, built.machine, built.choice, built.model));
+    return write_out(
+        options.graph,
+        report::fusions_text(rows, built.machine,
+                             fmt::format("{}: {}", built.model, report::describe_shape(view))));
+}
+
+// liverow graph fusions: the flags of the step again, since a subcommand's own come after it.
+void add_fusions(CLI::App& graph, Action& action) {
+    auto options = std::make_shared<Options>();
+    CLI::App* command = graph.add_subcommand(
+        "fusions", "What each fusion candidate would save, what it must keep, what is in its way");
+    command->footer("Example: liverow graph fusions --preset 397B-A17B --tp 2 -n 54");
+    add_graph_flags(*command, options->graph);
+    {
+        const FlagGroup group(*command, kOutputFlags);
+        command->add_option("--as", options->as, "table or JSON")
+            ->check(CLI::IsMember({"table", "json"}))
+            ->capture_default_str();
+    }
+    command->callback(
+        [&action, options] { action = [options] { return show_fusions(*options); }; });
+}
+
 } // namespace
 
 void add_graph(CLI::App& app, Action& action) {
@@ -63,8 +96,9 @@ void add_graph(CLI::App& app, Action& action) {
             ->capture_default_str();
         command->add_flag("--shapes", options->shapes, "Tensors in and out beside each node");
     }
+    add_fusions(*command, action);
     command->callback([&action, options] {
-        if (!action)
+        if (!action) // or the subcommand has left its own
             action = [options] { return show_graph(*options); };
     });
 }
