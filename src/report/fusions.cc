@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/fusions.h"
 
+#include "graph/path_name.h"
 #include "graph/verify_plan.h"
 #include "report/graph_text.h"
 
@@ -15,12 +16,6 @@ using graph::Step;
 
 const graph::Node& node_at(const Step& step, std::int32_t id) {
     return step.nodes[static_cast<std::size_t>(id)];
-}
-
-std::string path_of(const Step& step, std::int32_t node) {
-    const auto kind = step.layers[static_cast<std::size_t>(node_at(step, node).layer)];
-    return fmt::format("{}-{}", step.shape.phase == graph::Phase::kDecode ? "decode" : "prefill",
-                       kind == model::LayerKind::kGdn ? "gdn" : "attention");
 }
 
 std::string names_of(const Step& step, const std::vector<std::int32_t>& nodes) {
@@ -63,7 +58,8 @@ Result<FusionRow> find_fusion(const Step& step, const graph::Plan& reference,
     for (auto& nodes : graph::find_matches(step, rewrite))
         // Two quantisations that are one node already leave nothing to fuse.
         if (rewrite.kind != RewriteKind::kFuse || nodes.size() > 1)
-            by_path[path_of(step, nodes.front())].push_back(std::move(nodes));
+            by_path[graph::path_name(step, node_at(step, nodes.front()))].push_back(
+                std::move(nodes));
     if (by_path.empty())
         return row;
     LR_TRY_ASSIGN(const graph::Plan plan, graph::apply_rewrite(step, reference, rewrite.name));

@@ -4,9 +4,12 @@
 #include "cli/commands.h"
 #include "cli/tools/graph_flags.h"
 #include "cli/usage.h"
+#include "core/text_file.h"
 #include "report/fusions.h"
 #include "report/graph_page.h"
 #include "report/graph_text.h"
+#include "report/traced_fusions.h"
+#include "trace/csv.h"
 
 #include <CLI/CLI.hpp>
 
@@ -17,7 +20,8 @@ namespace {
 
 struct Options {
     GraphFlags graph;
-    std::string as = "table";
+    std::string as = "table", trace;
+    std::int64_t trace_step = -1; // -1: the first one of the trace
     bool shapes = false;
 };
 
@@ -42,9 +46,32 @@ Status show_graph(const Options& options) {
     return write_out(options.graph, report::graph_text(view, options.shapes));
 }
 
+// The rows of one step of a trace, against the graph that it was made from.
+Result<trace::Analysis> read_trace(const Options& options, const graph::Step& step) {
+    LR_TRY_ASSIGN(const std::string text, read_text_file(options.trace));
+    LR_TRY_ASSIGN(std::vector<trace::Row> rows, trace::parse_csv(text, options.trace));
+    const std::int64_t wanted = options.trace_step < 0 ? rows.front().step : options.trace_step;
+    std::erase_if(rows, [&](const trace::Row& row) { return row.step != wanted; });
+    if (rows.empty())
+        return fail(Code::kInvalidArgument, "--trace-step: {} has no step {}", options.trace,
+                    wanted);
+    LR_TRY_ASSIGN(trace::Analysis analysis, trace::analyse(std::move(rows), step, false));
+    if (!analysis.unknown.empty()) {
+        const trace::Row& row = analysis.rows[analysis.unknown.front()];
+        return fail(Code::kInvalidFile,
+                    "{}: step {} layer {}: expected nodes of this graph, got {} {}", options.trace,
+                    row.step, row.layer, row.path, row.nodes);
+    }
+    return analysis;
+}
+
 Status show_fusions(const Options& options) {
     LR_TRY_ASSIGN(const BuiltGraph built, build_graph(options.graph));
-    LR_TRY_ASSIGN(const auto rows, report::find_fusions(built.step, built.machine));
+    LR_TRY_ASSIGN(auto rows, report::find_fusions(built.step, built.machine));
+    if (!options.trace.empty()) {
+        LR_TRY_ASSIGN(const trace::Analysis analysis, read_trace(options, built.step));
+        LR_TRY(report::add_trace(rows, built.step, built.machine, analysis));
+    }
     if (options.as == "json")
         return write_out(options.graph,
                          to_json_string(report::fusions_json(rows, built.machine), 1) + "\n");
@@ -68,6 +95,14 @@ void add_fusions(CLI::App& graph, Action& action) {
         const FlagGroup group(*command, kOutputFlags);
         command->add_option("--as", options->as, "table or JSON")
             ->check(CLI::IsMember({"table", "json"}))
+            ->capture_default_str();
+        command->add_option("--trace", options->trace,
+                            "A CSV of `liverow trace` of the same model and shape: what waits for "
+                            "each candidate, and the most that it can save");
+        command
+            ->add_option("--trace-step", options->trace_step,
+                         "Which step of the trace; -1: its first")
+            ->check(CLI::Range(std::int64_t{-1}, std::int64_t{1} << 40))
             ->capture_default_str();
     }
     command->callback(
