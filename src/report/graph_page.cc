@@ -41,7 +41,11 @@ dialog .head h3 { margin: 0; overflow-wrap: anywhere; }
 dialog .body-of { padding: .25rem 1rem 1rem; }
 dialog button { font: inherit; color: var(--text); background: var(--page); border: 1px solid var(--edge);
   border-radius: .375rem; padding: .35rem .75rem; min-height: 2.25rem; }
-@media print { .ops-of-all, .nodes { break-before: page; } }
+@media print {
+  .ops-of-all, .nodes { break-before: page; }
+  table { font-size: 7pt; }
+  th, td { padding: 1pt 3pt; overflow-wrap: break-word; }
+}
 )css";
 
 // Boxes open a dialog with what their details hold; arrow keys go from one to the next.

@@ -239,13 +239,20 @@ class BandWriter {
             R"(<rect class="heat" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" rx="4" opacity="{:.2f}"/>)",
             place.x + 1.5, place.y + 1.5, place.width - 3, place.height - 3,
             0.35 * std::sqrt(share));
-        const std::string number = shortened(box.number, box.communicates ? 9 : 13);
-        svg += text_at("number", place.x + 7, place.y + 15, number);
+        // Beside its number while there is room, else at the foot.
+        const std::string time = time_text(box);
+        const double used = 6.6 * static_cast<double>(character_count(time)) +
+                            7.8 * static_cast<double>(box.number.size());
+        const bool beside = used + 18 <= place.width;
+        const auto most = static_cast<std::size_t>((place.width - 14) / 7.8);
+        svg += text_at("number", place.x + 7, place.y + 15, shortened(box.number, most));
+        svg += beside ? text_at("time", place.x + place.width - 7, place.y + 15, time, "end")
+                      : text_at("time", place.x + 7, place.y + place.height - 13, time);
         if (box.communicates)
-            svg += communication_tag(place, number);
-        svg += text_at("time", place.x + place.width - 7, place.y + 15, time_text(box), "end");
+            svg += communication_tag(place);
         double y = place.y + 29;
-        for (const std::string& line : wrapped(box.name, line_length(cell), 4)) {
+        for (const std::string& line :
+             wrapped(box.name, line_length(cell), box.communicates || !beside ? 3 : 4)) {
             svg += text_at("name", place.x + 7, y, line);
             y += 11.5;
         }
@@ -257,10 +264,10 @@ class BandWriter {
         return svg;
     }
 
-    static std::string communication_tag(const Rect& place, const std::string& number) {
-        const double x = place.x + 12 + 7.6 * static_cast<double>(number.size());
-        return rect("tag", {x, place.y + 5, 34, 13}, 6) +
-               text_at("tag-name", x + 17, place.y + 15, "comm", "middle");
+    static std::string communication_tag(const Rect& place) {
+        const double x = place.x + place.width - 40, y = place.y + place.height - 23;
+        return rect("tag", {x, y, 34, 13}, 6) +
+               text_at("tag-name", x + 17, y + 10, "comm", "middle");
     }
 
     static std::string shortened(const std::string& text, std::size_t most) {

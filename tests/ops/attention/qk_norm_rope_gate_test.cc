@@ -239,7 +239,8 @@ TEST(QkNormRopeGate, CountsEachTensorOnce) {
     const std::int64_t q = kRows * kQueryHeads * kDim, k = kRows * kKvHeads * kDim;
     const Cost expected{.read_bytes = (2 * q + k) * 2 + kRows * 4 + 4 + kDim * 2 + kDim * 4,
                         .write_bytes = (2 * q + k) * 2,
-                        .flops = 8 * (q + k)};
+                        // Five an element for the norm, three a rotary channel.
+                        .flops = kRows * (kQueryHeads + kKvHeads) * (5 * kDim + 3 * kRotary)};
     EXPECT_EQ(cost(c.args), expected);
 }
 
