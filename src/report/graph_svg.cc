@@ -242,9 +242,9 @@ class BandWriter {
         // Beside its number while there is room, else at the foot.
         const std::string time = time_text(box);
         const double used = 6.6 * static_cast<double>(character_count(time)) +
-                            7.8 * static_cast<double>(box.number.size());
+                            8.7 * static_cast<double>(box.number.size());
         const bool beside = used + 18 <= place.width;
-        const auto most = static_cast<std::size_t>((place.width - 14) / 7.8);
+        const auto most = static_cast<std::size_t>((place.width - 14) / 8.7);
         svg += text_at("number", place.x + 7, place.y + 15, shortened(box.number, most));
         svg += beside ? text_at("time", place.x + place.width - 7, place.y + 15, time, "end")
                       : text_at("time", place.x + 7, place.y + place.height - 13, time);

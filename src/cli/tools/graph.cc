@@ -28,7 +28,7 @@ struct Options {
 std::string rewrite_names() {
     std::string names;
     for (const graph::Rewrite& rewrite : graph::all_rewrites())
-        names += fmt::format(", {}", rewrite.name);
+        names += fmt::format("{} {}", names.empty() ? ":" : ",", rewrite.name);
     return names;
 }
 
