@@ -25,7 +25,6 @@ void add_score(CLI::App& app, Action& action);
 void add_quantize(CLI::App& app, Action& action);
 void add_synth(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
-void add_graph(CLI::App& app, Action& action);
 void add_devices(CLI::App& app, Action& action);
 
 } // namespace lr::cli

@@ -9,6 +9,7 @@ namespace lr::cli {
 
 void add_verify(CLI::App& app, Action& action);
 void add_trace(CLI::App& app, Action& action);
+void add_graph(CLI::App& app, Action& action);
 void add_experts(CLI::App& app, Action& action);
 
 } // namespace lr::cli

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // liverow graph: a path or a step as a table, a flowchart, JSON or a page.
-#include "cli/commands.h"
+#include "cli/tools/commands.h"
 #include "cli/tools/graph_flags.h"
 #include "cli/usage.h"
 #include "core/text_file.h"
