@@ -10,7 +10,7 @@ namespace lr::cpu {
 namespace {
 
 struct Available {
-    std::array<Isa, 3> isas = {Isa::kBaseline};
+    std::array<Isa, 4> isas = {Isa::kBaseline};
     std::size_t count = 1;
 
     Available() {
@@ -20,6 +20,9 @@ struct Available {
         if (count == 2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
             isas[count++] = Isa::kAvx512;
+        if (count == 3 && __builtin_cpu_supports("avx512vbmi") &&
+            __builtin_cpu_supports("avx512bf16"))
+            isas[count++] = Isa::kAvx512Bf16;
 #endif
     }
 
@@ -50,7 +53,8 @@ Isa choose() {
 } // namespace
 
 std::string_view isa_name(Isa isa) {
-    constexpr std::array<std::string_view, 3> kNames = {"x86-64-v2", "avx2", "avx512"};
+    constexpr std::array<std::string_view, 4> kNames = {"x86-64-v2", "avx2", "avx512",
+                                                        "avx512bf16"};
     return kNames[static_cast<std::size_t>(isa)];
 }
 

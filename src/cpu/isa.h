@@ -2,8 +2,9 @@
 //
 // cpu/isa.h: the instruction sets that kernels are written for, chosen once a process.
 //
-// Every kernel gives the same bits in each of them (cpu/kernels/kernels.h says how), so the choice
-// is one of speed.
+// Every kernel gives the same bits in each of the first three (cpu/kernels/kernels.h says how). The
+// last has instructions for products of bf16 numbers, whose sums have another order
+// (cpu/kernels/bf16_dot.h): where both operands are exact in bf16 its bits are its own.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +14,13 @@
 namespace lr::cpu {
 
 enum class Isa : std::uint8_t {
-    kBaseline, // x86-64-v2: SSE4.2; no fused multiply-add, which is emulated exactly
-    kAvx2,     // AVX2, FMA, F16C
-    kAvx512,   // AVX-512 F, BW, DQ, VL
+    kBaseline,   // x86-64-v2: SSE4.2; no fused multiply-add, which is emulated exactly
+    kAvx2,       // AVX2, FMA, F16C
+    kAvx512,     // AVX-512 F, BW, DQ, VL
+    kAvx512Bf16, // those, VBMI and BF16
 };
 
-// "x86-64-v2", "avx2", "avx512".
+// "x86-64-v2", "avx2", "avx512", "avx512bf16".
 std::string_view isa_name(Isa isa);
 
 // Those that this machine runs, slowest first.

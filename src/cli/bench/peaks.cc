@@ -93,6 +93,7 @@ __attribute__((target("avx512f"))) float multiply_add_avx512(std::int64_t repeat
 
 std::int64_t lanes_of(cpu::Isa isa) {
     switch (isa) {
+    case cpu::Isa::kAvx512Bf16:
     case cpu::Isa::kAvx512:
         return 16;
     case cpu::Isa::kAvx2:
@@ -131,6 +132,7 @@ void multiply_add(std::int64_t repeats) {
     float total = 0;
     switch (cpu::isa()) {
 #if defined(__x86_64__)
+    case cpu::Isa::kAvx512Bf16:
     case cpu::Isa::kAvx512:
         total = multiply_add_avx512(repeats);
         break;

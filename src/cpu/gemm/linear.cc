@@ -12,16 +12,17 @@ void linear(const ops::LinearArgs& args, ThreadPool& pool) {
     zero_rows(args.y, live.count);
     if (live.count == 0)
         return;
-    pool.parallel_for(
-        w.rows(), panel_width(w.columns()), [&](std::int64_t begin, std::int64_t end) {
-            const std::int64_t width = end - begin;
-            multiply_panel(x, live, w, {begin, width}, {},
-                           [&](std::int64_t first, std::int64_t count, const float* values) {
-                               for (std::int64_t i = 0; i < count; ++i)
-                                   store_floats(args.y, first + i, begin, width,
-                                                values + i * width);
-                           });
-        });
+    pool.parallel_for(w.rows(), panel_width(w.columns(), live.count, w.rows(), pool.size()),
+                      [&](std::int64_t begin, std::int64_t end) {
+                          const std::int64_t width = end - begin;
+                          multiply_panel(
+                              x, live, w, {begin, width}, {},
+                              [&](std::int64_t first, std::int64_t count, const float* values) {
+                                  for (std::int64_t i = 0; i < count; ++i)
+                                      store_floats(args.y, first + i, begin, width,
+                                                   values + i * width);
+                              });
+                      });
 }
 
 } // namespace lr::cpu

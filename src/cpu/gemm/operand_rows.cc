@@ -105,6 +105,13 @@ float WeightRows::factor(std::int64_t j) const {
     return 1.0f;
 }
 
+bool WeightRows::exact_in_bf16() const {
+    return std::all_of(parts_.begin(), parts_.end(), [&](const ops::WeightPart& part) {
+        const Codes codes = codes_of(format_, part.data.dtype);
+        return codes == Codes::kBF16 || codes == Codes::kE4M3 || codes == Codes::kNvfp4;
+    });
+}
+
 ActivationRows::ActivationRows(ConstView x, ConstView scale, float global)
     : x_(x), scale_(scale), format_(ops::activation_format(x, scale)), global_(global) {}
 
@@ -132,6 +139,39 @@ void ActivationRows::decode(std::int64_t r, float lift, float* out) const {
     else if (lift != 1.0f)
         for (std::int64_t k = 0; k < columns(); ++k)
             out[k] *= lift;
+}
+
+bool ActivationRows::exact_in_bf16() const {
+    return format_ != ActivationFormat::kPlain || x_.dtype == DType::kBF16;
+}
+
+void ActivationRows::pack(std::int64_t r, Codes order, std::uint16_t* packed) const {
+    const std::int64_t row = source(r);
+    const Bf16Kernels& bf16 = *kernels().bf16;
+    if (format_ == ActivationFormat::kPlain)
+        return bf16.pack(order, x_.row(row), columns(), packed);
+    if (format_ != ActivationFormat::kNvfp4) {
+        LR_CHECK(order == Codes::kE4M3); // FP8 meets FP8 weights only
+        return bf16.expand(Codes::kE4M3, x_.row(row), nullptr, columns(), packed, nullptr);
+    }
+    for (std::int64_t k = 0; k < columns(); k += kDotBlock) {
+        const std::int64_t some = std::min(kDotBlock, columns() - k);
+        float values[kDotBlock];
+        std::uint16_t exact[kDotBlock];
+        kernels().decode(Codes::kNvfp4, x_.row(row) + k / 2,
+                         scale_.row_as<std::uint8_t>(row) + k / 16, some, values);
+        kernels().encode_bf16(values, some, exact);
+        bf16.pack(order, reinterpret_cast<const std::byte*>(exact), some, packed + k);
+    }
+}
+
+void ActivationRows::multiply_group_scales(std::int64_t r, std::int64_t groups,
+                                           float* scales) const {
+    if (!has_group_scales())
+        return;
+    const float* own = scale_.row_as<float>(source(r));
+    for (std::int64_t b = 0; b < groups; ++b)
+        scales[b] *= own[b];
 }
 
 float ActivationRows::factor(std::int64_t r) const {

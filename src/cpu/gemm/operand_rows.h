@@ -5,6 +5,7 @@
 // has the table). The one place that knows how a weight or activation format is laid out.
 #pragma once
 
+#include "cpu/kernels/bf16_dot.h"
 #include "cpu/kernels/kernels.h"
 #include "ops/operand.h"
 
@@ -34,6 +35,8 @@ class WeightRows {
     std::int64_t columns() const { return columns_; }
     // How x must be given to a dot with these codes (cpu/kernels/kernels.h).
     float lift() const { return is_fp8_ ? kE4M3Lift : 1.0f; }
+    // Codes of kBF16, kE4M3 and kNvfp4 (its scales apart) are numbers of bf16.
+    bool exact_in_bf16() const;
 
     // The longest run from row j on, at most `count` rows.
     WeightRun run(std::int64_t j, std::int64_t count) const;
@@ -68,6 +71,15 @@ class ActivationRows {
     void decode(std::int64_t r, float lift, float* out) const;
     // Token or static scale, NVFP4 global; 1 for kPlain and kFp8Group.
     float factor(std::int64_t r) const;
+
+    // Values or codes (times NVFP4 block scales) are numbers of bf16: all but f32 and f16 values.
+    bool exact_in_bf16() const;
+    // Row r as a dot with these codes takes it (cpu/kernels/bf16_dot.h), without group scales. On
+    // sets that have Kernels::bf16.
+    void pack(std::int64_t r, Codes order, std::uint16_t* packed) const;
+    // kFp8Group: scales[b] *= that of row r's group b; else nothing.
+    void multiply_group_scales(std::int64_t r, std::int64_t groups, float* scales) const;
+    bool has_group_scales() const { return format_ == ops::ActivationFormat::kFp8Group; }
 
   private:
     std::int64_t source(std::int64_t r) const;

@@ -21,12 +21,15 @@ struct RowRun {
     std::int64_t count = 0;
 };
 
-inline constexpr std::int64_t kMaxPanel = 64;
+inline constexpr std::int64_t kMaxPanel = 256;
 inline constexpr std::int64_t kPanelStep = 8;
 
-// Weight rows that a panel of a K-wide weight should hold: a multiple of kPanelStep, at most
-// kMaxPanel, so that the decoded panel stays in a core's second-level cache.
+// Weight rows that a panel of a K-wide weight should hold, a multiple of kPanelStep: so that the
+// decoded panel stays in a core's second-level cache.
 std::int64_t panel_width(std::int64_t k);
+// The same for `rows` rows of x and all `n` of the weight: more where nothing is decoded, since
+// memory is read fastest in long streams, and fewer where threads would have no part.
+std::int64_t panel_width(std::int64_t k, std::int64_t rows, std::int64_t n, int threads);
 
 // y[i, j] of rows [first, first + count) of x and a panel of weight rows: run a, then run b (may be
 // empty). `values` is [count, a.count + b.count] f32, unrounded, valid during the call.

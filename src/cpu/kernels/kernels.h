@@ -78,6 +78,8 @@ struct ProductTile {
     std::int64_t rows = 0, depth = 0;
 };
 
+struct Bf16Kernels; // cpu/kernels/bf16_dot.h
+
 struct Kernels {
     Isa isa;
     // out = dots; `codes` as above.
@@ -92,6 +94,8 @@ struct Kernels {
     void (*add_product)(const ProductTile& tile);
     // codes = values rounded to nearest even; numerics/bf16.h.
     void (*encode_bf16)(const float* values, std::int64_t count, std::uint16_t* codes);
+    // Products of rows that are exact in bf16, where the set has instructions for them.
+    const Bf16Kernels* bf16 = nullptr;
 };
 
 const Kernels& kernels(Isa isa);

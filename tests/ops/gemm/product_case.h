@@ -5,7 +5,9 @@
 // in double. Codes are decoded by arithmetic here, not by the tables of numerics/.
 #pragma once
 
+#include "cpu/gemm/operand_rows.h"
 #include "ops/operand.h"
+#include "tests/cpu/plain_bf16_dot.h"
 #include "tests/cpu/plain_dot.h"
 #include "tests/ops/guarded_tensor.h"
 
@@ -74,6 +76,11 @@ struct OperandRow {
     std::vector<float> values;
     float factor = 1.0f;
     std::vector<float> block_scales = {};
+    // The same for a dot of numbers that are exact in bf16 (cpu/kernels/bf16_dot.h): numbers, none
+    // if they are not, and the scales kept apart: of 128, of a weight's 16 (kNvfp4).
+    std::vector<float> exact = {};
+    std::vector<float> exact_scales = {};
+    cpu::Codes codes = cpu::Codes::kBF16; // of a weight
 };
 
 class ActivationCase {
@@ -116,9 +123,14 @@ class ActivationCase {
                 value = static_cast<float>(x_.at(i * k + c));
             else
                 value = e4m3_value(static_cast<int>(x_.at(i * k + c)));
+            if (format_ != ActivationFormat::kPlain || x_.view().dtype == DType::kBF16)
+                row.exact.push_back(value);
             if (format_ == ActivationFormat::kFp8Group)
                 value *= scale_value(scale_, i * ((k + 127) / 128) + c / 128);
         }
+        if (format_ == ActivationFormat::kFp8Group)
+            for (std::int64_t b = 0; b < (k + 127) / 128; ++b)
+                row.exact_scales.push_back(scale_value(scale_, i * ((k + 127) / 128) + b));
         row.factor = format_ == ActivationFormat::kFp8Token ? scale_value(scale_, i) : global();
         return row;
     }
@@ -171,13 +183,22 @@ class WeightCase {
         for (std::int64_t c = 0; c < k_; ++c) {
             float& value = row.values[static_cast<std::size_t>(c)];
             if (weight_.format == WeightFormat::kNvfp4)
-                value =
-                    e2m1_value(e2m1_code(data, j, c)) * scale_value(scale, j * (k_ / 16) + c / 16);
+                value = e2m1_value(e2m1_code(data, j, c));
             else if (weight_.format == WeightFormat::kPlain)
                 value = static_cast<float>(data.at(j * k_ + c));
             else
                 value = e4m3_value(static_cast<int>(data.at(j * k_ + c)));
+            if (data.view().dtype != DType::kF32 && data.view().dtype != DType::kF16)
+                row.exact.push_back(value);
+            if (weight_.format == WeightFormat::kNvfp4)
+                value *= scale_value(scale, j * (k_ / 16) + c / 16);
         }
+        row.codes = weight_.format == WeightFormat::kNvfp4   ? cpu::Codes::kNvfp4
+                    : weight_.format == WeightFormat::kPlain ? cpu::Codes::kBF16
+                                                             : cpu::Codes::kE4M3;
+        if (weight_.format == WeightFormat::kNvfp4)
+            for (std::int64_t b = 0; b < k_ / 16; ++b)
+                row.exact_scales.push_back(scale_value(scale, j * (k_ / 16) + b));
         if (weight_.format == WeightFormat::kFp8Channel)
             row.factor = scale_value(scale, j);
         else if (weight_.format != WeightFormat::kPlain &&
@@ -186,6 +207,8 @@ class WeightCase {
         if (weight_.format == WeightFormat::kFp8Block)
             for (std::int64_t b = 0; b < blocks; ++b)
                 row.block_scales.push_back(scale_value(scale, j / 128 * blocks + b));
+        if (weight_.format == WeightFormat::kFp8Block)
+            row.exact_scales = row.block_scales;
         return row;
     }
 
@@ -221,19 +244,32 @@ class WeightCase {
     Weight weight_;
 };
 
+// Whether the instruction set in use takes this product in bf16.
+inline bool product_in_bf16(const OperandRow& x, const OperandRow& w) {
+    return cpu::kernels().bf16 && !x.exact.empty() && !w.exact.empty();
+}
+
 // The definition (ops/operand.h), in f32.
 inline float product_f32(const OperandRow& x, const OperandRow& w) {
+    const auto count = static_cast<std::int64_t>(x.values.size());
+    if (product_in_bf16(x, w)) {
+        std::vector<float> scales = w.exact_scales;
+        for (std::size_t b = 0; b < x.exact_scales.size(); ++b)
+            scales[b] *= x.exact_scales[b];
+        return plain_bf16_dot(w.codes, x.exact.data(), w.exact.data(), count, scales) *
+               (x.factor * w.factor);
+    }
     std::vector<float> values = x.values;
     if (!w.block_scales.empty())
         for (std::size_t k = 0; k < values.size(); ++k)
             values[k] *= w.block_scales[k / 128];
-    return plain_dot(values.data(), w.values.data(), static_cast<std::int64_t>(values.size())) *
-           (x.factor * w.factor);
+    return plain_dot(values.data(), w.values.data(), count) * (x.factor * w.factor);
 }
 
 // The value in double, and a bound on the error of product_f32: of a sum of K terms in 16 lanes,
 // each term meets ceil(K/16) roundings of its lane, 4 of the fold and at most 3 of scales; each is
-// 2^-24 of no more than the sum of magnitudes. (The scale of a group of x is one of the three.)
+// 2^-24 of no more than the sum of magnitudes. (The scale of a group of x is one of the three.) In
+// bf16, lanes take 8 terms of each 128 and one more rounding where a block is scaled.
 struct Exact {
     double value = 0;
     double bound = 0;
@@ -250,7 +286,8 @@ inline Exact product_exact(const OperandRow& x, const OperandRow& w) {
         magnitudes += std::abs(term);
     }
     const auto k = static_cast<double>(x.values.size());
-    exact.bound = (std::ceil(k / 16) + 4 + 3) * 0x1p-24 * magnitudes;
+    const double lane = product_in_bf16(x, w) ? 8 * std::ceil(k / 128) + 1 : std::ceil(k / 16);
+    exact.bound = (lane + 4 + 3) * 0x1p-24 * magnitudes;
     return exact;
 }
 
