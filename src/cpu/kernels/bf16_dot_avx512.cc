@@ -54,12 +54,18 @@ LR_TARGET inline __m512 add_pairs(__m512 sum, __m512i x, __m512i w) {
     return _mm512_dpbf16_ps(sum, (__m512bh)x, (__m512bh)w);
 }
 
-LR_TARGET inline float fold(__m512 lanes) {
-    const __m256 eight =
-        _mm256_add_ps(_mm512_castps512_ps256(lanes), _mm512_extractf32x8_ps(lanes, 1));
-    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+// Four sums of 16 lanes at once, each folded in halves: l and l + 8, 4, 2, 1.
+LR_TARGET inline __m128 fold(__m512 a, __m512 b, __m512 c, __m512 d) {
+    const __m512 ab =
+        _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xEE));
+    const __m512 cd =
+        _mm512_add_ps(_mm512_shuffle_f32x4(c, d, 0x44), _mm512_shuffle_f32x4(c, d, 0xEE));
+    const __m512 four =
+        _mm512_add_ps(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xDD));
+    const __m512 two = _mm512_add_ps(four, _mm512_permute_ps(four, 0x4E));
+    const __m512 one = _mm512_add_ps(two, _mm512_permute_ps(two, 0xB1));
+    const __m512i firsts = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12, 8, 4, 0);
+    return _mm512_castps512_ps128(_mm512_permutexvar_ps(firsts, one));
 }
 
 // 64 E4M3 codes as two registers of bf16, in the order of dot_position.
@@ -153,10 +159,22 @@ template <int kRows, int kColumns> struct BfTile {
     }
 
     LR_TARGET void store(const Bf16DotArgs& args, const __m512 (&sums)[kRows][kColumns]) const {
-        LR_UNROLL for (int i = 0; i < kRows; ++i)
-            LR_UNROLL for (int j = 0; j < kColumns;
-                           ++j) if (row + i < args.rows && column + j * step < args.columns)
-                args.out[(row + i) * args.out_stride + column + j * step] = fold(sums[i][j]);
+        static_assert(kColumns == 3 || kColumns == 4);
+        LR_UNROLL for (int i = 0; i < kRows; ++i) {
+            const __m128 dots = fold(sums[i][0], sums[i][1], sums[i][2], sums[i][kColumns - 1]);
+            if (row + i >= args.rows)
+                continue;
+            float* out = args.out + (row + i) * args.out_stride + column;
+            if (step == 1) {
+                const std::int64_t some = std::min<std::int64_t>(kColumns, args.columns - column);
+                _mm_mask_storeu_ps(out, static_cast<__mmask8>((1 << some) - 1), dots);
+                continue;
+            }
+            alignas(16) float each[4];
+            _mm_store_ps(each, dots);
+            LR_UNROLL for (int j = 0; j < kColumns; ++j) if (column + j * step < args.columns)
+                out[j * step] = each[j];
+        }
     }
 };
 
@@ -269,13 +287,11 @@ LR_KERNEL void dot(Codes codes, const Bf16DotArgs& args) {
 // How a block's sum is scaled, with expanded weights.
 enum class Scaling : std::uint8_t { kNone, kBlock, kLanes };
 
-// Blocks [first, last) of a tile of expanded rows, on top of `lanes` [kRows, kColumns, 16].
+// Blocks [first, last) of a tile of expanded rows, on top of `sums`.
 template <Scaling kScaling, int kRows, int kColumns>
-LR_KERNEL void add_tile(const Bf16DotArgs& args, const BfTile<kRows, kColumns>& tile,
-                        std::int64_t first, std::int64_t last, float* lanes) {
-    __m512 sums[kRows][kColumns];
-    LR_UNROLL for (int i = 0; i < kRows; ++i) LR_UNROLL for (int j = 0; j < kColumns; ++j)
-        sums[i][j] = _mm512_load_ps(lanes + (i * kColumns + j) * kLanes);
+LR_TARGET inline void add_blocks(const Bf16DotArgs& args, const BfTile<kRows, kColumns>& tile,
+                                 std::int64_t first, std::int64_t last,
+                                 __m512 (&sums)[kRows][kColumns]) {
     for (std::int64_t block = first; block < last; ++block) {
         __m512 part[kRows][kColumns];
         if constexpr (kScaling != Scaling::kNone)
@@ -310,39 +326,63 @@ LR_KERNEL void add_tile(const Bf16DotArgs& args, const BfTile<kRows, kColumns>& 
                     _mm512_fmadd_ps(scale, part[i][j], sums[i][j]);
             }
     }
+}
+
+// The same on top of `lanes` [kRows, kColumns, 16], or from zero on to the results if that is all.
+template <Scaling kScaling, int kRows, int kColumns>
+LR_KERNEL void add_tile(const Bf16DotArgs& args, const BfTile<kRows, kColumns>& tile,
+                        std::int64_t first, std::int64_t last, float* lanes) {
+    __m512 sums[kRows][kColumns];
+    LR_UNROLL for (int i = 0; i < kRows; ++i) LR_UNROLL for (int j = 0; j < kColumns; ++j)
+        sums[i][j] =
+            lanes ? _mm512_load_ps(lanes + (i * kColumns + j) * kLanes) : _mm512_setzero_ps();
+    add_blocks<kScaling>(args, tile, first, last, sums);
+    if (!lanes)
+        return tile.store(args, sums);
     LR_UNROLL for (int i = 0; i < kRows; ++i) LR_UNROLL for (int j = 0; j < kColumns; ++j)
         _mm512_store_ps(lanes + (i * kColumns + j) * kLanes, sums[i][j]);
 }
 
-// A block of tiles walks down the columns together, a chunk at a time: 12 rows and 12 columns of
-// 512 numbers are 24 KiB, their sums 9.
-constexpr std::int64_t kTiledRows = 12, kTiledColumns = 12, kChunkBlocks = 4;
+template <int kRows, int kColumns> LR_KERNEL void
+store_lanes(const Bf16DotArgs& args, const BfTile<kRows, kColumns>& tile, const float* lanes) {
+    __m512 sums[kRows][kColumns];
+    LR_UNROLL for (int i = 0; i < kRows; ++i) LR_UNROLL for (int j = 0; j < kColumns; ++j)
+        sums[i][j] = _mm512_load_ps(lanes + (i * kColumns + j) * kLanes);
+    tile.store(args, sums);
+}
+
+// A block of tiles walks down the columns together, a chunk at a time: 12 rows of 4096 numbers are
+// 96 KiB of a second-level cache, which keeps up; sums that go to memory and back cost more.
+constexpr std::int64_t kTiledRows = 12, kTiledColumns = 12, kChunkBlocks = 32;
 
 template <Scaling kScaling, int kRows, int kColumns>
 LR_KERNEL void dot_tiles(const Bf16DotArgs& args, std::int64_t row, std::int64_t column) {
-    using Lanes = BfTile<kRows, kColumns>;
+    using Tile = BfTile<kRows, kColumns>;
     constexpr std::int64_t kTile = kRows * kColumns * kLanes;
     static_assert(kTiledRows % kRows == 0 && kTiledColumns % kColumns == 0);
     alignas(64) float lanes[kTiledRows * kTiledColumns * kLanes];
-    std::memset(lanes, 0, sizeof(lanes));
     const std::int64_t rows = std::min(kTiledRows, args.rows - row);
     const std::int64_t columns = std::min(kTiledColumns, args.columns - column);
     const std::int64_t blocks = packed_count(args.count) / kDotBlock;
-    for (std::int64_t first = 0; first < blocks; first += kChunkBlocks) {
+    const bool at_once = blocks <= kChunkBlocks;
+    if (!at_once)
+        std::memset(lanes, 0, sizeof(lanes));
+    std::int64_t first = 0;
+    do {
         float* tile = lanes;
         for (std::int64_t j = 0; j < columns; j += kColumns)
             for (std::int64_t i = 0; i < rows; i += kRows, tile += kTile)
-                add_tile<kScaling>(args, Lanes(args, row + i, column + j), first,
-                                   std::min(blocks, first + kChunkBlocks), tile);
-    }
+                add_tile<kScaling>(args, Tile(args, row + i, column + j), first,
+                                   std::min(blocks, first + kChunkBlocks),
+                                   at_once ? nullptr : tile);
+        first += kChunkBlocks;
+    } while (first < blocks);
+    if (at_once)
+        return;
     const float* tile = lanes;
     for (std::int64_t j = 0; j < columns; j += kColumns)
-        for (std::int64_t i = 0; i < rows; i += kRows, tile += kTile) {
-            __m512 sums[kRows][kColumns];
-            for (int t = 0; t < kRows * kColumns; ++t)
-                sums[t / kColumns][t % kColumns] = _mm512_load_ps(tile + t * kLanes);
-            Lanes(args, row + i, column + j).store(args, sums);
-        }
+        for (std::int64_t i = 0; i < rows; i += kRows, tile += kTile)
+            store_lanes(args, Tile(args, row + i, column + j), tile);
 }
 
 template <Scaling kScaling, int kRows, int kColumns>
