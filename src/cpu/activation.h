@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cpu/activation.h: the elementwise non-linearities, in f32.
+// cpu/activation.h: the elementwise non-linearities, in f32. The functions of many numbers have
+// their own exp, within 2^-22 of the true value, with the same bits on every instruction set;
+// overflow is infinity, underflow 0, and a NaN stays one.
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 
 namespace lr::cpu {
 
@@ -15,5 +18,10 @@ inline float sigmoid(float x) {
 inline float silu(float x) {
     return x / (1.0f + std::exp(-x));
 }
+
+// out[i] = exp(x[i] - shift), sigmoid(x[i]), silu(x[i]). `out` may be x.
+void exp_each(const float* x, std::int64_t count, float shift, float* out);
+void sigmoid_each(const float* x, std::int64_t count, float* out);
+void silu_each(const float* x, std::int64_t count, float* out);
 
 } // namespace lr::cpu

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cpu/activation.h"
 #include "cpu/attention/attention.h"
 
 #include "core/thread_pool.h"
@@ -90,10 +91,9 @@ void attend(const Head& head, float* p, const float* v, std::int64_t tokens, std
     }
     const float shrink = std::exp(*head.max - max); // 0 on the first page
     float sum = *head.sum * shrink;
-    for (std::int64_t t = 0; t < tokens; ++t) {
-        p[t] = std::exp(p[t] - max);
+    exp_each(p, tokens, max, p);
+    for (std::int64_t t = 0; t < tokens; ++t)
         sum += p[t];
-    }
     *head.max = max;
     *head.sum = sum;
     for (std::int64_t c = 0; c < dh; ++c)

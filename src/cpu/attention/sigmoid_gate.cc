@@ -15,8 +15,9 @@ void sigmoid_gate(const ops::SigmoidGateArgs& args, ThreadPool& pool) {
         for (std::int64_t i = begin; i < end; ++i) {
             load_floats(args.o, i, 0, c, o);
             load_floats(args.gate, i, 0, c, gate);
+            sigmoid_each(gate, c, gate);
             for (std::int64_t j = 0; j < c; ++j)
-                o[j] = o[j] * sigmoid(gate[j]);
+                o[j] *= gate[j];
             store_floats(args.y, i, 0, c, o);
         }
     });

@@ -14,8 +14,9 @@ void silu_mul(const ops::SiluMulArgs& args, ThreadPool& pool) {
         float* y = thread_scratch(1, width);
         for (std::int64_t t = begin; t < end; ++t) {
             load_floats(args.gate_up, t, 0, 2 * width, gate_up);
+            silu_each(gate_up, width, y);
             for (std::int64_t i = 0; i < width; ++i)
-                y[i] = silu(gate_up[i]) * gate_up[width + i];
+                y[i] *= gate_up[width + i];
             store_floats(args.y, t, 0, width, y);
         }
     });

@@ -11,7 +11,7 @@
 
 namespace lr::cpu::gdn {
 
-inline constexpr std::int64_t kConvTaps = 4;
+inline constexpr std::size_t kConvTaps = 4;
 inline constexpr std::int64_t kConvBlock = 64; // channels that a thread takes at a time
 
 // A block of channels on its way through a sequence: the taps, and the last four inputs.
@@ -31,11 +31,13 @@ class ConvBlock {
 
   private:
     using Channels = std::array<float, kConvBlock>;
+    const Channels& input(std::size_t age) const { return inputs_[(oldest_ + age) % kConvTaps]; }
 
     std::int64_t first_;
     std::int64_t count_;
     std::array<Channels, kConvTaps> taps_{};   // oldest input first
-    std::array<Channels, kConvTaps> inputs_{}; // oldest first; the last is the current one
+    std::array<Channels, kConvTaps> inputs_{}; // a ring
+    std::size_t oldest_ = 0;
 };
 
 } // namespace lr::cpu::gdn
