@@ -15,7 +15,7 @@ using Ints = std::int32_t __attribute__((vector_size(16)));
 
 // The polynomial of numerics/softmax_weight.h, times a power of two in two steps, of which neither
 // overflows.
-Floats exp_of(Floats x) {
+[[gnu::always_inline]] inline Floats exp_of(Floats x) {
     using C = numerics::SoftmaxWeight;
     const Floats most = Floats{} + 89.0f, least = Floats{} - 104.0f; // infinity and 0 lie between
     x = x > most ? most : x;

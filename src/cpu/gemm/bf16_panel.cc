@@ -21,9 +21,8 @@ Scratch scratch(int slot, std::int64_t count, std::int64_t floats) {
 
 } // namespace
 
-// Rows a power of two apart would share cache sets.
 Bf16PanelProduct::Bf16PanelProduct(const ActivationRows& x, const PanelRows& w)
-    : x_(x), w_(w), k_(w.weight().columns()), stride_(packed_count(k_) + 32),
+    : x_(x), w_(w), k_(w.weight().columns()), stride_(packed_stride(k_)),
       blocks_(packed_count(k_) / kDotBlock) {}
 
 void Bf16PanelProduct::decode_weights() {
@@ -50,16 +49,22 @@ void Bf16PanelProduct::multiply(RowRun rows, float* out) {
 }
 
 void Bf16PanelProduct::pack_rows(RowRun rows, Codes order) {
-    rows_ = scratch(kPanelRowSlot, kPanelRowBlock * stride_, 0).numbers;
+    rows_ = x_.packed();
+    if (rows_.rows) {
+        rows_.rows += rows.first * rows_.stride;
+        return;
+    }
+    std::uint16_t* packed = scratch(kPanelRowSlot, kPanelRowBlock * stride_, 0).numbers;
     for (std::int64_t i = 0; i < rows.count; ++i)
-        x_.pack(rows.first + i, order, rows_ + i * stride_);
+        x_.pack(rows.first + i, order, packed + i * stride_);
+    rows_ = {packed, stride_};
 }
 
 void Bf16PanelProduct::multiply_run(RowRun rows, const WeightRun& run, std::int64_t column,
                                     float* out) {
     Bf16DotArgs args;
-    args.x = rows_;
-    args.x_stride = stride_;
+    args.x = rows_.rows;
+    args.x_stride = rows_.stride;
     args.rows = rows.count;
     args.columns = run.rows;
     args.count = k_;

@@ -15,6 +15,12 @@ namespace lr::cpu {
 inline constexpr int kPanelWeightSlot = 0;
 inline constexpr int kPanelRowSlot = 1;
 inline constexpr int kPanelScaleSlot = 4;
+inline constexpr int kPanelSharedSlot = 5; // share_packed_rows
+
+// Numbers from a packed row to the next: rows a power of two apart would share cache sets.
+constexpr std::int64_t packed_stride(std::int64_t k) {
+    return packed_count(k) + 32;
+}
 
 // Rows of x that are read together: two tiles of 6 or three of 4.
 inline constexpr std::int64_t kPanelRowBlock = 12;
@@ -62,7 +68,7 @@ class Bf16PanelProduct {
     const ActivationRows& x_;
     const PanelRows& w_;
     std::int64_t k_, stride_, blocks_; // stride_: numbers from a packed row to the next
-    std::uint16_t* rows_ = nullptr;
+    ActivationRows::Packed rows_;
     std::uint16_t* weights_ = nullptr; // [width, stride_]
     float* lane_scales_ = nullptr;     // kNvfp4: [width, blocks_, 16]
 };

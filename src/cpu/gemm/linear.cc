@@ -7,11 +7,12 @@ namespace lr::cpu {
 
 void linear(const ops::LinearArgs& args, ThreadPool& pool) {
     const WeightRows w(args.w);
-    const ActivationRows x(args.x, args.x_scale, args.x_global);
+    ActivationRows x(args.x, args.x_scale, args.x_global);
     const RowRun live{0, live_rows(args.n_live, args.x.rows())};
     zero_rows(args.y, live.count);
     if (live.count == 0)
         return;
+    share_packed_rows(x, live.count, w, pool);
     pool.parallel_for(w.rows(), panel_width(w.columns(), live.count, w.rows(), pool.size()),
                       [&](std::int64_t begin, std::int64_t end) {
                           const std::int64_t width = end - begin;

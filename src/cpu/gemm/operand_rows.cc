@@ -112,6 +112,14 @@ bool WeightRows::exact_in_bf16() const {
     });
 }
 
+std::optional<Codes> WeightRows::codes() const {
+    const Codes first = codes_of(format_, parts_[0].data.dtype);
+    for (const ops::WeightPart& part : parts_)
+        if (codes_of(format_, part.data.dtype) != first)
+            return std::nullopt;
+    return first;
+}
+
 ActivationRows::ActivationRows(ConstView x, ConstView scale, float global)
     : x_(x), scale_(scale), format_(ops::activation_format(x, scale)), global_(global) {}
 

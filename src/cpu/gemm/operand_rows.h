@@ -10,6 +10,7 @@
 #include "ops/operand.h"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace lr::cpu {
@@ -37,6 +38,8 @@ class WeightRows {
     float lift() const { return is_fp8_ ? kE4M3Lift : 1.0f; }
     // Codes of kBF16, kE4M3 and kNvfp4 (its scales apart) are numbers of bf16.
     bool exact_in_bf16() const;
+    // The codes of all rows, if they are the same.
+    std::optional<Codes> codes() const;
 
     // The longest run from row j on, at most `count` rows.
     WeightRun run(std::int64_t j, std::int64_t count) const;
@@ -77,6 +80,13 @@ class ActivationRows {
     // Row r as a dot with these codes takes it (cpu/kernels/bf16_dot.h), without group scales. On
     // sets that have Kernels::bf16.
     void pack(std::int64_t r, Codes order, std::uint16_t* packed) const;
+    // Rows that pack() has made for all codes of a product, `stride` numbers apart; or none.
+    struct Packed {
+        const std::uint16_t* rows = nullptr;
+        std::int64_t stride = 0;
+    };
+    void share(Packed packed) { packed_ = packed; }
+    const Packed& packed() const { return packed_; }
     // kFp8Group: scales[b] *= that of row r's group b; else nothing.
     void multiply_group_scales(std::int64_t r, std::int64_t groups, float* scales) const;
     bool has_group_scales() const { return format_ == ops::ActivationFormat::kFp8Group; }
@@ -90,6 +100,7 @@ class ActivationRows {
     ops::ActivationFormat format_;
     float global_;
     std::int32_t per_token_ = 1;
+    Packed packed_;
 };
 
 } // namespace lr::cpu

@@ -96,6 +96,10 @@ class PanelProduct {
     float* weights_ = nullptr; // [width(), stride_]
 };
 
+bool in_bf16(const ActivationRows& x, const WeightRows& w) {
+    return kernels().bf16 && x.exact_in_bf16() && w.exact_in_bf16();
+}
+
 // The two scales of each dot.
 void multiply_factors(const ActivationRows& x, RowRun rows, const PanelRows& panel, float* out) {
     float factors[kMaxPanel];
@@ -103,8 +107,12 @@ void multiply_factors(const ActivationRows& x, RowRun rows, const PanelRows& pan
         for (std::int64_t j = 0; j < run.rows; ++j)
             factors[column + j] = panel.weight().factor(row + j);
     });
+    const bool scaled =
+        std::any_of(factors, factors + panel.width(), [](float factor) { return factor != 1.0f; });
     for (std::int64_t i = 0; i < rows.count; ++i) {
         const float factor = x.factor(rows.first + i);
+        if (!scaled && factor == 1.0f)
+            continue;
         for (std::int64_t j = 0; j < panel.width(); ++j)
             out[i * panel.width() + j] *= factor * factors[j];
     }
@@ -139,11 +147,26 @@ std::int64_t panel_width(std::int64_t k, std::int64_t rows, std::int64_t n, int 
     return std::clamp(share, std::min<std::int64_t>(32, most), most);
 }
 
+void share_packed_rows(ActivationRows& x, std::int64_t rows, const WeightRows& w,
+                       ThreadPool& pool) {
+    const std::optional<Codes> codes = w.codes();
+    if (rows <= kFewRows || !codes || !in_bf16(x, w))
+        return;
+    const std::int64_t stride = packed_stride(w.columns());
+    auto* packed =
+        reinterpret_cast<std::uint16_t*>(thread_scratch(kPanelSharedSlot, rows * stride / 2));
+    pool.parallel_for(rows, 8, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i)
+            x.pack(i, *codes, packed + i * stride);
+    });
+    x.share({packed, stride});
+}
+
 void multiply_panel(const ActivationRows& x, RowRun rows, const WeightRows& w, RowRun a, RowRun b,
                     PanelSink sink) {
     const PanelRows panel(w, a, b);
     LR_CHECK_LE(panel.width(), kMaxPanel);
-    if (kernels().bf16 && x.exact_in_bf16() && w.exact_in_bf16())
+    if (in_bf16(x, w))
         return multiply_blocks(Bf16PanelProduct(x, panel), x, rows, panel, sink);
     multiply_blocks(PanelProduct(x, panel), x, rows, panel, sink);
 }

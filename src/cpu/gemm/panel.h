@@ -9,6 +9,7 @@
 #pragma once
 
 #include "core/function_ref.h"
+#include "core/thread_pool.h"
 #include "cpu/gemm/operand_rows.h"
 
 #include <cstdint>
@@ -30,6 +31,10 @@ std::int64_t panel_width(std::int64_t k);
 // The same for `rows` rows of x and all `n` of the weight: more where nothing is decoded, since
 // memory is read fastest in long streams, and fewer where threads would have no part.
 std::int64_t panel_width(std::int64_t k, std::int64_t rows, std::int64_t n, int threads);
+
+// Packs all `rows` rows of x (from 0 on) for products with w, in memory of this thread, where many
+// panels would do the same.
+void share_packed_rows(ActivationRows& x, std::int64_t rows, const WeightRows& w, ThreadPool& pool);
 
 // y[i, j] of rows [first, first + count) of x and a panel of weight rows: run a, then run b (may be
 // empty). `values` is [count, a.count + b.count] f32, unrounded, valid during the call.
