@@ -218,7 +218,7 @@ template <int kRows, int kColumns> LR_KERNEL void expand_scales(const Bf16DotArg
 
 // Each column's codes are wanted in the second-level cache this many bytes ahead of their use: the
 // first level waits for too few lines at a time to keep memory busy.
-constexpr std::int64_t kAhead = 2048;
+constexpr std::int64_t kAhead = 1024;
 
 // kRows x kColumns dots of codes as they lie.
 template <Codes kCodes, bool kScaled, int kRows, int kColumns>
