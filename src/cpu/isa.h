@@ -26,7 +26,8 @@ std::string_view isa_name(Isa isa);
 // Those that this machine runs, slowest first.
 std::span<const Isa> available_isas();
 
-// The one in use: the last of available_isas(), or the one that the environment variable
+// The one in use: the fastest of available_isas(), which is the last but for avx512bf16 where its
+// products are slow (isa.cc), or the one that the environment variable
 // LIVEROW_ISA names (one that is unknown or that this machine lacks is ignored with a warning).
 Isa isa();
 
