@@ -218,7 +218,9 @@ template <int kRows, int kColumns> LR_KERNEL void expand_scales(const Bf16DotArg
 
 // Each column's codes are wanted in the second-level cache this many bytes ahead of their use: the
 // first level waits for too few lines at a time to keep memory busy.
-constexpr std::int64_t kAhead = 1024;
+constexpr std::int64_t bytes_ahead(Codes codes) {
+    return codes == Codes::kBF16 ? 1024 : 2048;
+}
 
 // kRows x kColumns dots of codes as they lie.
 template <Codes kCodes, bool kScaled, int kRows, int kColumns>
@@ -236,8 +238,8 @@ LR_KERNEL void dot_codes(const Bf16DotArgs& args, const BfTile<kRows, kColumns>&
             expand_scales(args, tile, block * kDotBlock, scales);
         LR_UNROLL for (int j = 0; j < kColumns; ++j) {
             w[j] = tile.w[j] + block * kBlockBytes;
-            LR_UNROLL for (std::int64_t line = 0; line < kBlockBytes; line += 64)
-                _mm_prefetch(reinterpret_cast<const char*>(w[j]) + kAhead + line, _MM_HINT_T1);
+            LR_UNROLL for (std::int64_t line = 0; line < kBlockBytes; line += 64) _mm_prefetch(
+                reinterpret_cast<const char*>(w[j]) + bytes_ahead(kCodes) + line, _MM_HINT_T1);
         }
         add_block<kCodes, kScaled>(args, tile, block, w, scales, scaled, sums);
     }
