@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu/activation.h"
 #include "cpu/attention/attention.h"
 
 #include "core/thread_pool.h"
+#include "cpu/activation.h"
 #include "cpu/dot_tile.h"
 #include "cpu/rows.h"
 
