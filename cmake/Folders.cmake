@@ -111,10 +111,14 @@ function(lr_tests)
         target_link_libraries(test_${name} PRIVATE ${links} ${LR_PCRE2} ${LR_GTEST_MAIN} ${LR_GTEST}
                                                    Threads::Threads)
         add_test(NAME test_${name} COMMAND test_${name} --gtest_brief=1)
-        if(name STREQUAL "ops")
-            # Once more in the order of sums that all instruction sets share (cpu/kernels/kernels.h).
-            add_test(NAME test_ops_common COMMAND test_ops --gtest_brief=1)
-            set_tests_properties(test_ops_common PROPERTIES ENVIRONMENT LIVEROW_ISA=avx2)
+        # Once more in the order of sums that instruction sets share (cpu/kernels/kernels.h).
+        if(name STREQUAL "ops" OR name STREQUAL "engine")
+            set(filter --gtest_filter=*)
+            if(name STREQUAL "engine")
+                set(filter --gtest_filter=*Formats*)
+            endif()
+            add_test(NAME test_${name}_common COMMAND test_${name} --gtest_brief=1 ${filter})
+            set_tests_properties(test_${name}_common PROPERTIES ENVIRONMENT LIVEROW_ISA=avx2)
         endif()
         if(name STREQUAL "cuda")
             set_tests_properties(test_cuda PROPERTIES LABELS gpu)

@@ -24,7 +24,8 @@
 // A weight row in a dot: kPlain its values; kFp8Block the codes, while x is multiplied by the
 // weight's scale of that row and k/128 first, one f32 rounding; kFp8Channel, kFp8Tensor the codes,
 // factor = scale or global; kNvfp4 e2m1 * e4m3 (exact), factor = global. A row of x: kFp8Group
-// code * scale, one f32 rounding.
+// code * scale, one f32 rounding. A backend may multiply the sums of the blocks by their scales
+// instead, within the counted bound.
 #pragma once
 
 #include "core/dims.h"

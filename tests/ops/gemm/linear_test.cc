@@ -96,21 +96,24 @@ TEST(Linear, RoundsOnceWhenTheResultIsBf16) {
 }
 
 TEST(Linear, ARowDoesNotDependOnBatchTileOrThreads) {
-    ThreadPool one(1), two(2);
+    ThreadPool one(1), two(2), three(3);
     for (const Case& c :
-         {Case{A::kPlain, W::kPlain}, Case{A::kPlain, W::kNvfp4},
+         {Case{A::kPlain, W::kPlain},
+          Case{A::kPlain, W::kPlain, DType::kBF16, DType::kBF16, DType::kBF16, {70, 260}, 141},
+          Case{A::kPlain, W::kNvfp4}, Case{A::kFp8Token, W::kFp8Channel},
+          Case{A::kPlain, W::kFp8Block, DType::kBF16, DType::kBF16, DType::kBF16, {128, 200}},
           Case{A::kFp8Group, W::kFp8Block, DType::kBF16, DType::kBF16, DType::kBF16, {128, 9}}}) {
         ActivationCase x(c.x, c.x_dtype, 200, c.k, 1);
         const WeightCase w = make_weight(c);
         GuardedTensor all(DType::kF32, {200, w.weight().rows()});
         cpu::linear(bind(x, w, all), two);
-        for (std::int64_t n : {1, 7, 8, 9, 64, 200}) {
+        for (std::int64_t n : {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 25, 33, 63, 64, 200}) {
             GuardedTensor y(DType::kF32, {n, w.weight().rows()});
             LinearArgs args = bind(x, w, y);
             args.x = x.x().slice_rows(200 - n, n);
             if (!x.scale().empty())
                 args.x_scale = x.scale().slice_rows(200 - n, n);
-            for (ThreadPool* pool : {&one, &two}) {
+            for (ThreadPool* pool : {&one, &two, &three}) {
                 y.poison(0, n);
                 cpu::linear(args, *pool);
                 for (std::int64_t i = 0; i < n; ++i)
