@@ -9,10 +9,9 @@
 //           ops/operand.h pairs with x; y bf16 f32
 // Rounding  products, sums and scales f32 as ops/operand.h lists them; one round-to-nearest-even
 //           when y is bf16, none when it is f32
-// Order     the fixed tree of cpu/kernels/kernels.h over K, or, where both rows are exact in bf16
-// and
-//           the instruction set multiplies such numbers, that of cpu/kernels/bf16_dot.h: a result
-//           depends on its row of x, its row of w and K only, never on n, on the tile or on threads
+// Order     the fixed tree of cpu/kernels/kernels.h over K, or, where both rows are exact in
+//           bf16 and the instruction set multiplies such numbers, that of cpu/kernels/bf16_dot.h: a
+//           result depends on its row of x, its row of w and K only, never on n, tile or threads
 // Aliasing  y overlaps nothing
 // Bounds    rows >= n_live: x and x_scale not read, y zero. K % 16 == 0 for NVFP4; FP8 blocks and
 //           groups may be short at the edges
