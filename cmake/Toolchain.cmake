@@ -50,8 +50,8 @@ if(NOT LR_CUDA STREQUAL "OFF")
         set(CMAKE_CUDA_COMPILER ${LR_NVCC})
         set(CMAKE_CUDA_ARCHITECTURES ${LR_CUDA_ARCHITECTURES})
         set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
-        # 554: nvcc sees View's conversion to itself, which is never used.
-        set(CMAKE_CUDA_FLAGS "--diag-suppress=554 -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,-march=x86-64-v2,-ffp-contract=off")
+        # -fmad=false: what -ffp-contract=off is to the host. 554: nvcc sees View's conversion to itself, which is never used.
+        set(CMAKE_CUDA_FLAGS "-fmad=false --diag-suppress=554 -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,-march=x86-64-v2,-ffp-contract=off")
         set(CMAKE_CUDA_FLAGS_RELEASE "-O3 -DNDEBUG -lineinfo")
         set(CMAKE_CUDA_FLAGS_DEBUG "-O1 -g -lineinfo")
         set(CMAKE_CUDA_STANDARD 17) # for the compiler test alone: CMake 3.25 knows no C++20 of nvcc

@@ -3,9 +3,10 @@
 // The functions of cuda/ in a build without the CUDA toolkit: each says so.
 #include "core/check.h"
 #include "cuda/device.h"
-#include "cuda/norm/norm.h"
+#include "cuda/run.h"
 #include "cuda/smoke.h"
 #include "cuda/stream.h"
+#include "cuda/weights.h"
 
 namespace lr::cuda {
 namespace {
@@ -55,7 +56,15 @@ Result<SmokeResult> run_smoke(int) {
     return no_cuda();
 }
 
-Status embedding_lookup(const ops::EmbeddingLookupArgs&, Stream) {
+Status run(const ops::AnyArgs&, const Lane&) {
+    return no_cuda();
+}
+
+std::int64_t scratch_bytes(const ops::AnyArgs&) {
+    return 0;
+}
+
+Result<DeviceWeight> upload(const ops::Weight&, Stream) {
     return no_cuda();
 }
 

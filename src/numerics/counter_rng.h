@@ -17,6 +17,8 @@
 // A tensor in another dtype holds the f32 value rounded by that dtype's codec.
 #pragma once
 
+#include "core/host_device.h"
+
 #include <cstdint>
 #include <string_view>
 
@@ -33,7 +35,7 @@ constexpr std::uint64_t fnv1a64(std::string_view text) {
     return hash;
 }
 
-constexpr std::uint64_t mix64(std::uint64_t x) {
+LR_HD constexpr std::uint64_t mix64(std::uint64_t x) {
     x = (x ^ (x >> 30)) * 0xBF58'476D'1CE4'E5B9u;
     x = (x ^ (x >> 27)) * 0x94D0'49BB'1331'11EBu;
     return x ^ (x >> 31);
@@ -82,7 +84,7 @@ class CounterRng {
 
 // The sampler's draw: 64 bits for one position of one stream of a seed.
 //   mix64(mix64(mix64(seed + kGolden) + stream) + (position + 1) * kGolden)
-constexpr std::uint64_t counter_bits(std::uint64_t seed, std::uint64_t stream,
+LR_HD constexpr std::uint64_t counter_bits(std::uint64_t seed, std::uint64_t stream,
                                      std::uint64_t position) {
     const std::uint64_t key = mix64(mix64(seed + kGolden) + stream);
     return mix64(key + (position + 1) * kGolden);

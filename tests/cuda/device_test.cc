@@ -4,7 +4,7 @@
 // program to its promise: one clear line, no crash. They never skip.
 #include "core/version.h"
 #include "cuda/device.h"
-#include "cuda/norm/norm.h"
+#include "cuda/run.h"
 #include "cuda/smoke.h"
 #include "cuda/stream.h"
 #include "numerics/bf16.h"
@@ -111,7 +111,7 @@ TEST(CudaNorm, EmbeddingLookupCopiesLiveRowsAndZeroesTheOthers) {
     args.y = View(device_y->data(), DType::kBF16, {kRows, kWidth});
     ASSERT_TRUE(ops::check(args).ok()) << ops::check(args).message();
 
-    const Status launched = embedding_lookup(args, {});
+    const Status launched = run(args, {});
     ASSERT_TRUE(launched.ok()) << launched.message();
     std::vector<std::uint16_t> y(kRows * kWidth);
     ASSERT_TRUE(device_y->download(y.data(), {}).ok());

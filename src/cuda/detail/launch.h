@@ -25,6 +25,10 @@ Status launch(const char* name, void (*kernel)(Params...), const LaunchShape& sh
     config.blockDim = shape.block;
     config.dynamicSmemBytes = shape.shared_bytes;
     config.stream = native(stream);
+    constexpr std::size_t kAlwaysAllowed = 48 << 10;
+    if (shape.shared_bytes > kAlwaysAllowed)
+        CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                        static_cast<int>(shape.shared_bytes)));
     cudaError_t code = cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...);
 #ifndef NDEBUG
     if (code == cudaSuccess)

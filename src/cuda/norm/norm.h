@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cuda/norm/norm.h: launchers of the ops in ops/norm/. A launcher enqueues only; the arguments have
-// passed their check(), and all of their memory is on the current device. kUnsupported: a dtype or
-// format of the contract that the CUDA code does not have yet, with the list of what it has.
+// cuda/norm/norm.h: launchers of the ops in ops/norm/, as cuda/run.h calls them.
 #pragma once
 
 #include "core/status.h"
-#include "cuda/stream.h"
+#include "cuda/run.h"
+#include "ops/norm/add_rmsnorm.h"
 #include "ops/norm/embedding_lookup.h"
+#include "ops/norm/zero_fill.h"
 
 namespace lr::cuda {
 
-// Plain bf16 table in one part, bf16 rows of D % 8 == 0, 16-byte aligned.
-Status embedding_lookup(const ops::EmbeddingLookupArgs& args, Stream stream);
+Status embedding_lookup(const ops::EmbeddingLookupArgs& args, const Lane& lane);
+Status add_rmsnorm(const ops::AddRmsnormArgs& args, const Lane& lane);
+Status zero_fill(const ops::ZeroFillArgs& args, const Lane& lane);
 
 } // namespace lr::cuda

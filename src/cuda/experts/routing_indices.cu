@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Three kernels: each expert counts its pairs, one block scans the counts, and each expert places
+// its pairs. An expert reads the ids in ascending order, so its rows are in that order whatever the
+// device does.
+#include "cuda/detail/launch.h"
+#include "cuda/detail/math.h"
+#include "cuda/experts/experts.h"
+#include "experts/endpoints.h"
+
+#include <cstdint>
+
+namespace lr::cuda {
+namespace {
+
+using namespace detail;
+
+constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / kWarp;
+
+struct Params {
+    Rows<const std::int32_t> ids; // [n, K]
+    Rows<const Bf16> weights;
+    Rows<Bf16> weights_out;
+    const std::int32_t* n_live;
+    std::int32_t* counts;
+    std::int32_t* start;
+    std::int32_t* end;
+    std::int32_t* row_map;
+    std::int32_t* row_of;
+    std::int64_t n, rows;
+    int slots, local, first_expert, align;
+
+    __device__ std::int64_t live_pairs() const {
+        return (n_live ? min(n, std::int64_t{*n_live}) : n) * slots;
+    }
+    // The local expert of a pair, -1 of another rank or none.
+    __device__ int expert_of(std::int64_t flat) const {
+        const int id = ids[flat / slots][flat % slots];
+        const int e = id < 0 ? -1 : id - first_expert;
+        return e >= 0 && e < local ? e : -1;
+    }
+};
+
+__global__ void __launch_bounds__(kThreads) count_pairs_kernel(Params p) {
+    __shared__ int total;
+    if (threadIdx.x == 0)
+        total = 0;
+    __syncthreads();
+    const int e = static_cast<int>(blockIdx.x);
+    const std::int64_t pairs = p.live_pairs();
+    int mine = 0;
+    for (std::int64_t flat = threadIdx.x; flat < pairs; flat += kThreads)
+        mine += p.expert_of(flat) == e;
+    if (mine > 0)
+        atomicAdd(&total, mine);
+    __syncthreads();
+    if (threadIdx.x == 0)
+        p.counts[e] = total;
+}
+
+// Endpoints by one thread from shared memory; the others clear what no pair will fill.
+__global__ void __launch_bounds__(kThreads) scan_kernel(Params p) {
+    extern __shared__ std::int32_t shared[]; // counts, start, end
+    std::int32_t* const start = shared + p.local;
+    std::int32_t* const end = start + p.local;
+    for (int e = threadIdx.x; e < p.local; e += kThreads)
+        shared[e] = p.counts[e];
+    __syncthreads();
+    if (threadIdx.x == 0)
+        experts::scan_endpoints(shared, p.local, p.align, start, end);
+    __syncthreads();
+    for (int e = threadIdx.x; e < p.local; e += kThreads) {
+        p.start[e] = start[e];
+        p.end[e] = end[e];
+    }
+}
+
+__global__ void __launch_bounds__(kThreads) clear_kernel(Params p) {
+    const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+    if (i < p.rows)
+        p.row_map[i] = -1;
+    if (i >= p.n * p.slots)
+        return;
+    p.row_of[i] = -1;
+    if (p.weights_out)
+        p.weights_out[i / p.slots][i % p.slots] =
+            i < p.live_pairs() ? p.weights[i / p.slots][i % p.slots] : to_bf16(0.0f);
+}
+
+__global__ void __launch_bounds__(kThreads) place_pairs_kernel(Params p) {
+    __shared__ int found[kWarps];
+    const int e = static_cast<int>(blockIdx.x);
+    const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = threadIdx.x % kWarp;
+    const std::int64_t pairs = p.live_pairs();
+    int row = p.start[e];
+    if (row == p.end[e])
+        return;
+    for (std::int64_t first = 0; first < pairs && row < p.end[e]; first += kThreads) {
+        const std::int64_t flat = first + threadIdx.x;
+        const bool mine = flat < pairs && p.expert_of(flat) == e;
+        const unsigned votes = __ballot_sync(kFullMask, mine);
+        if (lane == 0)
+            found[warp] = __popc(votes);
+        __syncthreads();
+        int before = __popc(votes & ((1u << lane) - 1)), all = 0;
+        for (int other = 0; other < kWarps; ++other) {
+            before += other < warp ? found[other] : 0;
+            all += found[other];
+        }
+        if (mine) {
+            p.row_map[row + before] = static_cast<std::int32_t>(flat);
+            p.row_of[flat] = row + before;
+        }
+        row += all;
+        __syncthreads();
+    }
+}
+
+} // namespace
+
+Status routing_indices(const ops::RoutingIndicesArgs& args, const Lane& lane) {
+    constexpr auto kOp = "routing_indices";
+    LR_TRY(require_dtype(kOp, DType::kBF16,
+                         {{"weights", args.weights}, {"weights_out", args.weights_out}}));
+    const Params params = {rows<const std::int32_t>(args.ids),
+                           rows<const Bf16>(args.weights),
+                           rows<Bf16>(args.weights_out),
+                           values<const std::int32_t>(args.n_live),
+                           values<std::int32_t>(args.counts),
+                           values<std::int32_t>(args.start),
+                           values<std::int32_t>(args.end),
+                           values<std::int32_t>(args.row_map),
+                           values<std::int32_t>(args.row_of),
+                           args.ids.rows(),
+                           args.row_map.rows(),
+                           static_cast<int>(args.ids.shape[1]),
+                           static_cast<int>(args.counts.rows()),
+                           args.first_expert,
+                           args.align};
+    const auto local = static_cast<unsigned>(params.local);
+    if (params.n == 0 || local == 0)
+        return {};
+    LR_TRY(launch(kOp, count_pairs_kernel, {local, kThreads}, lane.stream, params));
+    LR_TRY(launch(kOp, clear_kernel,
+                  {blocks_for(std::max(params.rows, params.n * params.slots), kThreads), kThreads},
+                  lane.stream, params));
+    LR_TRY(launch(kOp, scan_kernel, {1, kThreads, 3 * local * sizeof(std::int32_t)}, lane.stream,
+                  params));
+    return launch(kOp, place_pairs_kernel, {local, kThreads}, lane.stream, params);
+}
+
+} // namespace lr::cuda

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A narrow product: one warp takes 16 output columns, 8 rows and one run of K.
+#include "cuda/gemm/gemm.h"
+#include "cuda/gemm/product_args.h"
+
+#include <algorithm>
+
+namespace lr::cuda {
+namespace {
+
+using namespace detail;
+
+using F = Format<Codes::kBf16, Codes::kBf16, false>;
+constexpr int kThreads = 128;
+
+struct Params {
+    ProductParams product;
+    float* partial; // [splits, n, N]
+    int run;
+};
+
+__global__ void __launch_bounds__(kThreads) linear_splitk_kernel(Params p) {
+    const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = threadIdx.x % kWarp;
+    const int g = lane / 4, t = lane % 4;
+    const std::int64_t output0 = (std::int64_t{blockIdx.x} * (kThreads / kWarp) + warp) * 16;
+    const std::int64_t row0 = std::int64_t{blockIdx.y} * 8, split = blockIdx.z;
+    if (output0 >= p.product.outputs)
+        return;
+    const std::int64_t w_row[2] = {min(output0 + g, p.product.outputs - 1),
+                                   min(output0 + g + 8, p.product.outputs - 1)};
+    const bool live = row0 + g < p.product.rows && is_live(row0 + g, p.product.n_live);
+    const int k0 = static_cast<int>(split) * p.run, k1 = min(p.product.k, k0 + p.run);
+    float c[4] = {};
+    for (int group = k0; group < k1; group += F::kGroup) {
+        const int k = group + t * F::kUnit;
+        const bool inside = k < k1;
+        std::uint32_t w0[F::kPairs], w8[F::kPairs], x[F::kPairs];
+        expand_w<F>(inside ? load_w<F>(p.product, w_row[0], k) : Raw{}, w0);
+        expand_w<F>(inside ? load_w<F>(p.product, w_row[1], k) : Raw{}, w8);
+        expand_x<F>(inside && live ? load_x<F>(p.product, row0 + g, k) : Raw{}, x);
+        multiply_group<F>(c, w0, w8, x);
+    }
+    for (int e = 0; e < 4; ++e) {
+        const std::int64_t row = row0 + 2 * t + e % 2, output = output0 + g + e / 2 * 8;
+        if (row < p.product.rows && output < p.product.outputs)
+            p.partial[(split * p.product.rows + row) * p.product.outputs + output] = c[e];
+    }
+}
+
+} // namespace
+
+Status linear_splitk(const ops::LinearSplitkArgs& args, const Lane& lane) {
+    constexpr auto kOp = "linear_splitk";
+    const Activation x{args.x, {}, 1.0f};
+    Params params{};
+    LR_TRY_ASSIGN(params.product, product_params(kOp, x, args.w));
+    LR_TRY(require_dtype(kOp, DType::kBF16, {{"w", args.w.parts[0].data}}));
+    params.product.n_live = values<const std::int32_t>(args.n_live);
+    params.product.rows = args.x.rows();
+    params.partial = values<float>(args.partial);
+    params.run = static_cast<int>(ops::splitk_run(args.w.columns(), args.partial.shape[0]));
+    if (params.product.rows == 0)
+        return {};
+    return launch(kOp, linear_splitk_kernel,
+                  {{blocks_for(params.product.outputs, 16 * kThreads / kWarp),
+                    blocks_for(params.product.rows, 8),
+                    static_cast<unsigned>(args.partial.shape[0])},
+                   kThreads},
+                  lane.stream, params);
+}
+
+} // namespace lr::cuda

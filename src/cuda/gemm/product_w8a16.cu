@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// BF16 activations, FP8 weights with a scale for a channel or the tensor.
+#include "cuda/gemm/product_launch.h"
+
+namespace lr::cuda::detail {
+
+template Status launch_product<Format<Codes::kBf16, Codes::kFp8, false>>(const ProductParams&,
+                                                                 const ProductChoice&, const Lane&);
+
+} // namespace lr::cuda::detail
