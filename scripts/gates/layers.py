@@ -20,7 +20,7 @@ USES = {
     "cpu": "core numerics ops experts",
     "cuda": "core numerics ops experts",
     "engine": "core numerics checkpoint model ops experts graph cpu cuda comm",
-    "verify": "core numerics model ops graph cpu engine",
+    "verify": "core numerics model ops graph cpu cuda engine",
     "trace": "core graph engine",
     "report": "core ops graph experts trace",
     "sched": "core engine",

@@ -2,6 +2,7 @@
 #include "cli/engine_flags.h"
 
 #include "cli/usage.h"
+#include "cuda/device.h"
 
 #include <CLI/CLI.hpp>
 
@@ -9,6 +10,7 @@ namespace lr::cli {
 
 engine::EngineOptions EngineFlags::options() const {
     engine::EngineOptions options;
+    options.place = place();
     options.threads = threads;
     options.tp = tp;
     options.ep = ep;
@@ -19,8 +21,36 @@ engine::EngineOptions EngineFlags::options() const {
     return options;
 }
 
+engine::Place EngineFlags::place() const {
+    if (device == "cpu")
+        return {};
+    if (device != "auto")
+        return {device == "cuda" ? 0 : std::stoi(device.substr(5))};
+    const bool cpu_alone = precision == "f32" || tp * ep > 1;
+    const auto list = cuda::list_devices();
+    if (cpu_alone || !list)
+        return {};
+    for (const cuda::DeviceInfo& card : list->devices)
+        if (card.refusal.empty())
+            return {card.index};
+    return {};
+}
+
 void add_engine_flags(CLI::App& command, EngineFlags& flags) {
     const FlagGroup group(command, kEngineFlags);
+    command
+        .add_option("--device", flags.device,
+                    "Where to run: auto (a GPU that this build has code for, else the CPU), cpu, "
+                    "cuda or cuda:NUMBER")
+        ->check([](const std::string& text) {
+            const bool known = text == "auto" || text == "cpu" || text == "cuda";
+            const bool numbered = text.starts_with("cuda:") && text.size() > 5 && text.size() < 8 &&
+                                  text.find_first_not_of("0123456789", 5) == std::string::npos;
+            return known || numbered
+                       ? std::string()
+                       : fmt::format("expected auto, cpu, cuda or cuda:NUMBER, got \"{}\"", text);
+        })
+        ->capture_default_str();
     command
         .add_option("--precision", flags.precision,
                     "bf16: the engine's roundings; f32: none, to hold against float32 references")

@@ -14,14 +14,17 @@ class App;
 namespace lr::cli {
 
 struct EngineFlags {
-    std::string precision = "bf16", numerics = "hf", activations = "auto";
+    std::string device = "auto", precision = "bf16", numerics = "hf", activations = "auto";
     int threads = 0, tp = 1, ep = 1;
 
     // The engine's options as far as these flags say them.
     engine::EngineOptions options() const;
+
+  private:
+    engine::Place place() const;
 };
 
-// --precision, --numerics, --activations, --threads, --tp, --ep. `flags` must live until the
+// --device, --precision, --numerics, --activations, --threads, --tp, --ep. `flags` must live until the
 // command line is parsed.
 void add_engine_flags(CLI::App& command, EngineFlags& flags);
 

@@ -80,4 +80,21 @@ Status error(cudaError_t code, const char* call) {
 }
 
 } // namespace detail
+Status use_device(int index) {
+    int count = 0;
+    CUDA_CHECK(cudaGetDeviceCount(&count));
+    if (index < 0 || index >= count)
+        return fail(Code::kNotFound, "cuda:{}: expected a GPU of 0..{}", index, count - 1);
+    int major = 0, minor = 0;
+    CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index));
+    CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index));
+    DeviceInfo device;
+    device.major = major;
+    device.minor = minor;
+    if (const std::string reason = refusal(device); !reason.empty())
+        return fail(Code::kUnsupported, "cuda:{}: {}", index, reason);
+    CUDA_CHECK(cudaSetDevice(index));
+    return {};
+}
+
 } // namespace lr::cuda

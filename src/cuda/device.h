@@ -36,4 +36,8 @@ struct DeviceList {
 // anything else that CUDA reports. Each message is one line.
 Result<DeviceList> list_devices();
 
+// Makes a GPU the calling thread's. kNotFound: there is no such GPU; kUnsupported: this build does
+// not run on it, with the reason.
+Status use_device(int index);
+
 } // namespace lr::cuda

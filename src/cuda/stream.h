@@ -9,6 +9,7 @@
 #include "core/status.h"
 
 #include <cstddef>
+#include <span>
 #include <utility>
 
 namespace lr::cuda {
@@ -37,6 +38,14 @@ class StreamOwner {
 
 // Waits until everything enqueued so far has finished; reports the error of any of it.
 Status synchronize(Stream stream);
+
+// Copies between host and device memory; they return when the host's may be reused.
+Status copy_in(std::byte* device, std::span<const std::byte> host, Stream stream);
+Status copy_out(const std::byte* device, std::span<std::byte> host, Stream stream);
+
+// Enqueued on the stream, between and in device memory.
+Status copy_within(std::byte* to, const std::byte* from, std::size_t bytes, Stream stream);
+Status zero(std::byte* to, std::size_t bytes, Stream stream);
 
 class DeviceBuffer {
   public:

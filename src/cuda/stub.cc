@@ -3,6 +3,7 @@
 // The functions of cuda/ in a build without the CUDA toolkit: each says so.
 #include "core/check.h"
 #include "cuda/device.h"
+#include "cuda/graph.h"
 #include "cuda/run.h"
 #include "cuda/smoke.h"
 #include "cuda/stream.h"
@@ -18,6 +19,10 @@ Failure no_cuda() {
 } // namespace
 
 Result<DeviceList> list_devices() {
+    return no_cuda();
+}
+
+Status use_device(int) {
     return no_cuda();
 }
 
@@ -37,6 +42,34 @@ Result<DeviceBuffer> DeviceBuffer::allocate(std::size_t) {
 
 DeviceBuffer::~DeviceBuffer() {
     LR_CHECK(data_ == nullptr);
+}
+
+Status copy_in(std::byte*, std::span<const std::byte>, Stream) {
+    return no_cuda();
+}
+
+Status copy_out(const std::byte*, std::span<std::byte>, Stream) {
+    return no_cuda();
+}
+
+Status copy_within(std::byte*, const std::byte*, std::size_t, Stream) {
+    return no_cuda();
+}
+
+Status zero(std::byte*, std::size_t, Stream) {
+    return no_cuda();
+}
+
+Result<CapturedGraph> CapturedGraph::capture(Stream, FunctionRef<Status()>) {
+    return no_cuda();
+}
+
+CapturedGraph::~CapturedGraph() {
+    LR_CHECK(executable_ == nullptr);
+}
+
+Status CapturedGraph::replay(Stream) const {
+    return no_cuda();
 }
 
 Status DeviceBuffer::upload(const void*, Stream) {

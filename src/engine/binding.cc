@@ -16,7 +16,7 @@ namespace {
 struct BindVisitor {
     const graph::Step& step;
     const TensorAddress& address;
-    const Weights& weights;
+    const WeightParts& parts;
 
     template <typename V> void place(V& view) const {
         const graph::Symbol symbol = graph::to_symbol(view.data);
@@ -30,7 +30,7 @@ struct BindVisitor {
         if (w.id < 0)
             return;
         const graph::Tensor& tensor = step.tensors[static_cast<std::size_t>(w.id)];
-        w.parts = weights.parts(tensor.entry);
+        w.parts = parts(tensor.entry);
     }
 };
 
@@ -86,11 +86,17 @@ struct CpuLauncher {
 } // namespace
 
 ops::AnyArgs bind_args(const graph::Step& step, const graph::Node& node,
-                       const TensorAddress& address, const Weights& weights) {
+                       const TensorAddress& address, const WeightParts& parts) {
     ops::AnyArgs args = node.args;
-    BindVisitor visitor{step, address, weights};
+    BindVisitor visitor{step, address, parts};
     std::visit([&](auto& typed) { typed.visit(visitor); }, args);
     return args;
+}
+
+ops::AnyArgs bind_args(const graph::Step& step, const graph::Node& node,
+                       const TensorAddress& address, const Weights& weights) {
+    return bind_args(step, node, address,
+                     [&weights](std::int32_t entry) { return weights.parts(entry); });
 }
 
 void run_on_cpu(const ops::AnyArgs& args, ThreadPool& pool) {

@@ -17,8 +17,13 @@ namespace lr::engine {
 
 // Where each tensor of a step lives.
 using TensorAddress = std::function<std::byte*(graph::TensorId)>;
+// The parts of each weight, by index into Model::entries().
+using WeightParts = std::function<std::span<const ops::WeightPart>(std::int32_t)>;
 
 // The node's arguments with every symbol replaced by memory and every weight by its parts.
+ops::AnyArgs bind_args(const graph::Step& step, const graph::Node& node,
+                       const TensorAddress& address, const WeightParts& parts);
+// With the weights as they lie in host memory.
 ops::AnyArgs bind_args(const graph::Step& step, const graph::Node& node,
                        const TensorAddress& address, const Weights& weights);
 

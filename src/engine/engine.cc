@@ -259,8 +259,11 @@ class Engine::Impl {
     SlotTail& tail(std::int32_t slot) { return tails[static_cast<std::size_t>(slot)]; }
 
     void copy_state(const StateCopy& copy) {
-        ranks->copy_state(copy.from_slot, copy.to_slot, copy.from_pages, copy.to_pages);
+        const Status copied =
+            ranks->copy_state(copy.from_slot, copy.to_slot, copy.from_pages, copy.to_pages);
         tail(copy.to_slot) = tail(copy.from_slot);
+        if (!copied.ok())
+            tail(copy.to_slot).failed = true;
     }
 
     void place_last_tokens(Job& job) {
@@ -307,10 +310,13 @@ class Engine::Impl {
         LR_TRY(opened.checkpoint->still_intact());
         const graph::Step& step = job.step.step();
         const auto tensor = [&](graph::TensorId id) { return ranks->tensor(job.step, id); };
-        for (const JobPiece& piece : job.pieces)
-            output.pieces.push_back(read_outputs(
-                step.outputs, piece.range,
-                {.logits = job.copy_logits, .top_logprobs = piece.top_logprobs}, tensor));
+        for (const JobPiece& piece : job.pieces) {
+            LR_TRY_ASSIGN(PieceOutput read,
+                          read_outputs(
+                              step.outputs, piece.range,
+                              {.logits = job.copy_logits, .top_logprobs = piece.top_logprobs}, tensor));
+            output.pieces.push_back(std::move(read));
+        }
         return output;
     }
 
@@ -355,6 +361,20 @@ Status check_options(const EngineOptions& options, const model::Config& config) 
     return {};
 }
 
+// What a GPU does not do yet.
+Status check_place(const EngineOptions& options) {
+    if (!options.place.is_cuda())
+        return {};
+    if (options.tp * options.ep > 1)
+        return fail(Code::kUnsupported, "cuda: expected one rank, got tp={}, ep={}", options.tp,
+                    options.ep);
+    if (options.precision == ops::Precision::kF32)
+        return fail(Code::kUnsupported, "cuda: expected precision bf16, got f32 (the CPU has it)");
+    if (options.observer)
+        return fail(Code::kUnsupported, "cuda: node observers see host memory: expected the CPU");
+    return {};
+}
+
 } // namespace
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -364,6 +384,7 @@ Result<std::unique_ptr<Engine>> Engine::load(const model::OpenModel& opened,
                                              const EngineOptions& options) {
     const double start = monotonic_seconds();
     LR_TRY(check_options(options, opened.config()));
+    LR_TRY(check_place(options));
     checkpoint::ScaleCounts scales;
     {
         ThreadPool pool(options.threads);
@@ -372,7 +393,7 @@ Result<std::unique_ptr<Engine>> Engine::load(const model::OpenModel& opened,
     const double checked = monotonic_seconds();
     LR_TRY_ASSIGN(auto ranks,
                   RankGroup::load(opened, options.tp, options.ep, Impl::step_options(options),
-                                  options.threads, options.observer));
+                                  options.threads, options.place, options.observer));
     auto impl = std::make_unique<Impl>(opened, options, std::move(ranks));
     LR_TRY(impl->allocate_states());
     const StateSizes& sizes = impl->ranks->states().sizes();

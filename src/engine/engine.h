@@ -20,6 +20,7 @@
 #include "core/status.h"
 #include "engine/observer.h"
 #include "engine/piece.h"
+#include "engine/place.h"
 #include "graph/step.h"
 #include "model/config.h"
 #include "ops/op.h"
@@ -37,6 +38,7 @@ struct OpenModel;
 namespace lr::engine {
 
 struct EngineOptions {
+    Place place = {}; // where steps run
     int threads = 0; // <= 0: one for each usable processor
     ops::Precision precision = ops::Precision::kModel;
     ops::Numerics numerics = ops::Numerics::kHf;

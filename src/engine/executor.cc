@@ -13,7 +13,7 @@ Executable::Executable(graph::Step step)
     : step_(std::move(step)), plan_(graph::reference_plan(step_)),
       memory_(graph::plan_memory(step_, plan_)), inputs_(step_) {}
 
-Result<Executable*> Executor::prepare(const graph::StepShape& shape) {
+Result<Executable*> CpuExecutor::prepare(const graph::StepShape& shape) {
     for (const auto& executable : executables_)
         if (executable->step().shape == shape)
             return executable.get();
@@ -27,7 +27,7 @@ Result<Executable*> Executor::prepare(const graph::StepShape& shape) {
     return executables_.back().get();
 }
 
-Status Executor::bind(Executable& executable, StateStore& states) {
+Status CpuExecutor::bind(Executable& executable, StateStore& states) {
     if (arena_.size() < executable.memory_.arena_bytes) {
         arena_ = Buffer(); // the old one first: the two need not fit together
         LR_TRY_ASSIGN(arena_, Buffer::allocate(executable.memory_.arena_bytes, "activations"));
@@ -64,7 +64,7 @@ Status Executor::bind(Executable& executable, StateStore& states) {
     return {};
 }
 
-Status Executor::run(Executable& executable, std::span<const std::byte> inputs,
+Status CpuExecutor::run(Executable& executable, std::span<const std::byte> inputs,
                      StateStore& states) {
     LR_TRY(bind(executable, states));
     LR_CHECK_EQ(static_cast<std::int64_t>(inputs.size()), executable.inputs_.bytes());
@@ -74,7 +74,7 @@ Status Executor::run(Executable& executable, std::span<const std::byte> inputs,
     return {};
 }
 
-Status Executor::run_node(Executable::Bound& bound, const graph::Step& step) {
+Status CpuExecutor::run_node(Executable::Bound& bound, const graph::Step& step) {
     const std::int64_t start = parts_.observer ? monotonic_ns() : 0;
     if (bound.collective)
         LR_TRY(run_collective(bound.args, bound.node->id, parts_.comms, parts_.pool));
@@ -86,11 +86,15 @@ Status Executor::run_node(Executable::Bound& bound, const graph::Step& step) {
     return parts_.observer->after({rank, step, *bound.node, bound.args, start, monotonic_ns()});
 }
 
-ConstView Executor::tensor(const Executable& executable, graph::TensorId id) const {
+Result<StateStore> CpuExecutor::allocate_states(const graph::Step& step) {
+    return StateStore::allocate(step);
+}
+
+Result<ConstView> CpuExecutor::tensor(Executable& executable, graph::TensorId id) {
     const graph::Tensor& tensor = executable.step_.tensors[static_cast<std::size_t>(id)];
     const std::int64_t offset = executable.memory_.offset[static_cast<std::size_t>(id)];
     LR_CHECK_GE(offset, 0);
-    return {arena_.data() + offset, tensor.dtype, tensor.shape};
+    return ConstView(arena_.data() + offset, tensor.dtype, tensor.shape);
 }
 
 } // namespace lr::engine

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// engine/executor.h: builds, places, binds and runs steps on the CPU, one executable a bucket.
+// engine/executor.h: builds, places, binds and runs steps, one executable a bucket: on the CPU here,
+// on a GPU in cuda_executor.h.
 #pragma once
 
 #include "engine/batch.h"
@@ -26,7 +27,8 @@ class Executable {
     const graph::MemoryPlan& memory() const { return memory_; }
 
   private:
-    friend class Executor;
+    friend class CpuExecutor;
+    friend class CudaExecutor;
     graph::Step step_;
     graph::Plan plan_;
     graph::MemoryPlan memory_;
@@ -54,23 +56,32 @@ struct ExecutorParts {
 
 class Executor {
   public:
-    explicit Executor(const ExecutorParts& parts) : parts_(parts) {}
+    virtual ~Executor() = default;
 
     // The executable of a shape, built on first use.
-    Result<Executable*> prepare(const graph::StepShape& shape);
+    virtual Result<Executable*> prepare(const graph::StepShape& shape) = 0;
+    // Memory for the states of a step.
+    virtual Result<StateStore> allocate_states(const graph::Step& step) = 0;
+    // Runs the step on inputs filled by InputBlock::fill and waits for its end; every rank does, at
+    // the same time. States must be those of this shape.
+    virtual Status run(Executable& executable, std::span<const std::byte> inputs,
+                       StateStore& states) = 0;
+    // Host memory with a tensor after run(), valid until the next run.
+    virtual Result<ConstView> tensor(Executable& executable, graph::TensorId id) = 0;
+};
 
-    // Runs the step on inputs filled by InputBlock::fill; every rank does, at the same time. States
-    // must be those of this shape.
-    Status run(Executable& executable, std::span<const std::byte> inputs, StateStore& states);
+class CpuExecutor final : public Executor {
+  public:
+    explicit CpuExecutor(const ExecutorParts& parts) : parts_(parts) {}
 
-    // The memory of a tensor after run(), valid until the next run.
-    ConstView tensor(const Executable& executable, graph::TensorId id) const;
-
-    std::int64_t arena_bytes() const { return arena_.size(); }
+    Result<Executable*> prepare(const graph::StepShape& shape) override;
+    Result<StateStore> allocate_states(const graph::Step& step) override;
+    Status run(Executable& executable, std::span<const std::byte> inputs,
+               StateStore& states) override;
+    Result<ConstView> tensor(Executable& executable, graph::TensorId id) override;
 
   private:
     Status bind(Executable& executable, StateStore& states);
-
     Status run_node(Executable::Bound& bound, const graph::Step& step);
 
     ExecutorParts parts_;

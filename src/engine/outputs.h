@@ -15,7 +15,7 @@ struct OutputWish {
 };
 
 // The results of the logit rows in `range`. `tensor` gives the host memory of a tensor of the step.
-PieceOutput read_outputs(const graph::Outputs& outputs, LogitRange range, OutputWish wish,
-                         FunctionRef<ConstView(graph::TensorId)> tensor);
+Result<PieceOutput> read_outputs(const graph::Outputs& outputs, LogitRange range, OutputWish wish,
+                                 FunctionRef<Result<ConstView>(graph::TensorId)> tensor);
 
 } // namespace lr::engine

@@ -3,6 +3,7 @@
 
 #include "core/check.h"
 #include "core/cpus.h"
+#include "engine/cuda_executor.h"
 #include "model/open.h"
 
 #include <algorithm>
@@ -10,11 +11,21 @@
 #include <system_error>
 
 namespace lr::engine {
+namespace {
+
+Result<std::unique_ptr<Executor>> make_executor(const ExecutorParts& parts, Place place) {
+    if (!place.is_cuda())
+        return std::unique_ptr<Executor>(std::make_unique<CpuExecutor>(parts));
+    LR_TRY_ASSIGN(auto executor, CudaExecutor::create(parts, place.cuda));
+    return std::unique_ptr<Executor>(std::move(executor));
+}
+
+} // namespace
 
 Result<std::unique_ptr<RankGroup>> RankGroup::load(const model::OpenModel& opened, std::int32_t tp,
                                                    std::int32_t ep,
                                                    const graph::StepOptions& options, int threads,
-                                                   NodeObserver* observer) {
+                                                   Place place, NodeObserver* observer) {
     const std::int32_t ranks = tp * ep;
     LR_CHECK(ranks >= 1 && ranks <= kMaxRanks);
     const int total = threads > 0 ? threads : usable_cpu_count();
@@ -29,13 +40,14 @@ Result<std::unique_ptr<RankGroup>> RankGroup::load(const model::OpenModel& opene
         Rank& rank = *group->ranks_.back();
         if (ranks > 1)
             rank.comms.world = group->world_->join(r, rank.pool);
-        rank.executor.emplace(ExecutorParts{.model = opened.model(),
-                                            .shard = shard,
-                                            .options = options,
-                                            .weights = rank.weights,
-                                            .pool = rank.pool,
-                                            .comms = rank.comms,
-                                            .observer = observer});
+        LR_TRY_ASSIGN(rank.executor, make_executor({.model = opened.model(),
+                                                    .shard = shard,
+                                                    .options = options,
+                                                    .weights = rank.weights,
+                                                    .pool = rank.pool,
+                                                    .comms = rank.comms,
+                                                    .observer = observer},
+                                                   place));
     }
     LR_TRY(group->start_threads());
     LR_TRY(group->split_tensor_groups());
@@ -120,7 +132,8 @@ Status RankGroup::on_every_rank(Work work) {
 
 Status RankGroup::allocate_states(const RankedStep& step) {
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
-        LR_TRY_ASSIGN(StateStore store, StateStore::allocate(step.ranks_[r]->step()));
+        LR_TRY_ASSIGN(StateStore store,
+                      ranks_[r]->executor->allocate_states(step.ranks_[r]->step()));
         ranks_[r]->states.emplace(std::move(store));
     }
     return {};
@@ -137,22 +150,23 @@ Result<RankedStep> RankGroup::prepare(const graph::StepShape& shape) {
 
 Status RankGroup::run(const RankedStep& step, std::span<const std::byte> inputs,
                       std::span<const std::int32_t> zero_slots) {
-    return on_every_rank([&](std::size_t r) {
+    return on_every_rank([&](std::size_t r) -> Status {
         Rank& rank = *ranks_[r];
         for (std::int32_t slot : zero_slots)
-            rank.states->zero_slot(slot);
+            LR_TRY(rank.states->zero_slot(slot));
         return rank.executor->run(*step.ranks_[r], inputs, *rank.states);
     });
 }
 
-void RankGroup::copy_state(std::int32_t from_slot, std::int32_t to_slot,
-                           std::span<const std::int32_t> from_pages,
-                           std::span<const std::int32_t> to_pages) {
+Status RankGroup::copy_state(std::int32_t from_slot, std::int32_t to_slot,
+                             std::span<const std::int32_t> from_pages,
+                             std::span<const std::int32_t> to_pages) {
     for (const auto& rank : ranks_)
-        rank->states->copy(from_slot, to_slot, from_pages, to_pages);
+        LR_TRY(rank->states->copy(from_slot, to_slot, from_pages, to_pages));
+    return {};
 }
 
-ConstView RankGroup::tensor(const RankedStep& step, graph::TensorId id) const {
+Result<ConstView> RankGroup::tensor(const RankedStep& step, graph::TensorId id) const {
     return ranks_.front()->executor->tensor(*step.ranks_.front(), id);
 }
 

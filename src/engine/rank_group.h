@@ -8,6 +8,7 @@
 #include "comm/local.h"
 #include "core/function_ref.h"
 #include "engine/executor.h"
+#include "engine/place.h"
 
 #include <condition_variable>
 #include <memory>
@@ -36,7 +37,7 @@ class RankGroup {
     static Result<std::unique_ptr<RankGroup>> load(const model::OpenModel& opened, std::int32_t tp,
                                                    std::int32_t ep,
                                                    const graph::StepOptions& options, int threads,
-                                                   NodeObserver* observer);
+                                                   Place place, NodeObserver* observer);
     ~RankGroup();
 
     // Memory for the states of a step, on every rank (all steps of one engine agree on them).
@@ -50,7 +51,7 @@ class RankGroup {
     Status run(const RankedStep& step, std::span<const std::byte> inputs,
                std::span<const std::int32_t> zero_slots);
     // The memory of a tensor on rank 0 after run(), valid until the next run.
-    ConstView tensor(const RankedStep& step, graph::TensorId id) const;
+    Result<ConstView> tensor(const RankedStep& step, graph::TensorId id) const;
 
     // A state of all ranks put together: what one rank alone would hold (StateStore::read).
     Result<std::vector<std::byte>> read_state(std::int32_t layer, graph::StateKind kind,
@@ -59,9 +60,9 @@ class RankGroup {
                                               std::int64_t length) const;
 
     // Copies a slot and pages on every rank (StateStore::copy). No step may run.
-    void copy_state(std::int32_t from_slot, std::int32_t to_slot,
-                    std::span<const std::int32_t> from_pages,
-                    std::span<const std::int32_t> to_pages);
+    Status copy_state(std::int32_t from_slot, std::int32_t to_slot,
+                      std::span<const std::int32_t> from_pages,
+                      std::span<const std::int32_t> to_pages);
 
     int size() const { return static_cast<int>(ranks_.size()); }
     int threads() const;               // of all ranks
@@ -77,7 +78,7 @@ class RankGroup {
         Weights weights;
         ThreadPool pool;
         RankComms comms;
-        std::optional<Executor> executor;
+        std::unique_ptr<Executor> executor;
         std::optional<StateStore> states;
     };
     using Work = FunctionRef<Status(std::size_t rank)>;

@@ -3,7 +3,7 @@
 
 #include "core/check.h"
 
-#include <cstring>
+#include <algorithm>
 
 namespace lr::engine {
 namespace {
@@ -23,16 +23,22 @@ std::vector<std::int32_t> all_free(std::int64_t count) {
 } // namespace
 
 Result<StateStore> StateStore::allocate(const graph::Step& step) {
+    return allocate(step, std::make_shared<HostMemory>());
+}
+
+Result<StateStore> StateStore::allocate(const graph::Step& step, std::shared_ptr<Memory> memory) {
     StateStore store;
+    store.memory_ = std::move(memory);
     store.sizes_.slots = step.shape.slots;
     store.sizes_.kv_pages = step.shape.kv_pages;
     for (const graph::Tensor& tensor : step.tensors) {
         if (tensor.role != graph::Role::kState)
             continue;
-        LR_TRY_ASSIGN(Buffer memory, Buffer::allocate(tensor.bytes(), tensor.name));
+        LR_TRY_ASSIGN(auto region, store.memory_->allocate(tensor.bytes(), tensor.name));
+        LR_TRY(store.memory_->zero(region->data(), tensor.bytes()));
         const std::int64_t unit = tensor.bytes() / tensor.shape[0];
         (per_slot(tensor.state) ? store.sizes_.slot_bytes : store.sizes_.page_bytes) += unit;
-        store.blocks_.push_back({tensor.layer, tensor.state, unit, std::move(memory)});
+        store.blocks_.push_back({tensor.layer, tensor.state, unit, std::move(region)});
     }
     store.free_slots_ = all_free(store.sizes_.slots);
     store.free_pages_ = all_free(store.sizes_.kv_pages);
@@ -49,7 +55,7 @@ const StateStore::Block* StateStore::find(std::int32_t layer, graph::StateKind k
 std::byte* StateStore::data(std::int32_t layer, graph::StateKind kind) const {
     const Block* block = find(layer, kind);
     LR_CHECK(block != nullptr);
-    return block->memory.data();
+    return block->memory->data();
 }
 
 Result<std::vector<std::byte>> StateStore::read(std::int32_t layer, graph::StateKind kind,
@@ -59,17 +65,20 @@ Result<std::vector<std::byte>> StateStore::read(std::int32_t layer, graph::State
     const Block* block = find(layer, kind);
     if (!block)
         return fail(Code::kInvalidArgument, "layer {}: it keeps no state of this kind", layer);
-    const std::byte* memory = block->memory.data();
+    const std::byte* const memory = block->memory->data();
     if (per_slot(kind)) {
-        const std::byte* first = memory + slot * block->unit_bytes;
-        return std::vector<std::byte>(first, first + block->unit_bytes);
+        std::vector<std::byte> bytes(static_cast<std::size_t>(block->unit_bytes));
+        LR_TRY(memory_->copy_out(bytes, memory + slot * block->unit_bytes));
+        return bytes;
     }
     const std::int64_t token_bytes = block->unit_bytes / ops::kKvPage;
-    std::vector<std::byte> tokens;
-    for (std::int64_t t = 0; t < length; ++t) {
-        const std::int64_t page = pages[static_cast<std::size_t>(t / ops::kKvPage)];
-        const std::byte* token = memory + page * block->unit_bytes + t % ops::kKvPage * token_bytes;
-        tokens.insert(tokens.end(), token, token + token_bytes);
+    std::vector<std::byte> tokens(static_cast<std::size_t>(length * token_bytes));
+    for (std::int64_t first = 0; first < length; first += ops::kKvPage) {
+        const std::int64_t page = pages[static_cast<std::size_t>(first / ops::kKvPage)];
+        const std::int64_t count = std::min(ops::kKvPage, length - first);
+        LR_TRY(memory_->copy_out(std::span(tokens).subspan(static_cast<std::size_t>(first * token_bytes),
+                                                           static_cast<std::size_t>(count * token_bytes)),
+                                 memory + page * block->unit_bytes));
     }
     return tokens;
 }
@@ -88,29 +97,30 @@ void StateStore::give_slot(std::int32_t slot) {
     free_slots_.push_back(slot);
 }
 
-void StateStore::zero_slot(std::int32_t slot) {
-    for (Block& block : blocks_)
+Status StateStore::zero_slot(std::int32_t slot) {
+    for (const Block& block : blocks_)
         if (per_slot(block.kind))
-            std::memset(block.memory.data() + slot * block.unit_bytes, 0,
-                        static_cast<std::size_t>(block.unit_bytes));
+            LR_TRY(memory_->zero(block.memory->data() + slot * block.unit_bytes, block.unit_bytes));
+    return {};
 }
 
-void StateStore::copy(std::int32_t from_slot, std::int32_t to_slot,
-                      std::span<const std::int32_t> from_pages,
-                      std::span<const std::int32_t> to_pages) {
+Status StateStore::copy(std::int32_t from_slot, std::int32_t to_slot,
+                        std::span<const std::int32_t> from_pages,
+                        std::span<const std::int32_t> to_pages) {
     LR_CHECK_LE(to_pages.size(), from_pages.size());
-    for (Block& block : blocks_) {
+    for (const Block& block : blocks_) {
         const auto copy_unit = [&](std::int64_t from, std::int64_t to) {
-            std::memcpy(block.memory.data() + to * block.unit_bytes,
-                        block.memory.data() + from * block.unit_bytes,
-                        static_cast<std::size_t>(block.unit_bytes));
+            return memory_->copy(block.memory->data() + to * block.unit_bytes,
+                                 block.memory->data() + from * block.unit_bytes, block.unit_bytes);
         };
-        if (per_slot(block.kind))
-            copy_unit(from_slot, to_slot);
-        else
-            for (std::size_t i = 0; i < to_pages.size(); ++i)
-                copy_unit(from_pages[i], to_pages[i]);
+        if (per_slot(block.kind)) {
+            LR_TRY(copy_unit(from_slot, to_slot));
+            continue;
+        }
+        for (std::size_t i = 0; i < to_pages.size(); ++i)
+            LR_TRY(copy_unit(from_pages[i], to_pages[i]));
     }
+    return {};
 }
 
 Status StateStore::grow_pages(std::vector<std::int32_t>& pages, std::int64_t tokens) {

@@ -8,9 +8,10 @@
 // its first step. Pages are not: a row reads only what its sequence wrote.
 #pragma once
 
-#include "core/buffer.h"
+#include "engine/memory.h"
 #include "graph/step.h"
 
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -26,7 +27,9 @@ struct StateSizes {
 
 class StateStore {
   public:
-    // Memory for every state tensor of the step (all steps of one engine agree on them).
+    // Memory for every state tensor of the step (all steps of one engine agree on them). The second
+    // form is the host's.
+    static Result<StateStore> allocate(const graph::Step& step, std::shared_ptr<Memory> memory);
     static Result<StateStore> allocate(const graph::Step& step);
 
     // The memory of a state that the layer has (checked).
@@ -45,11 +48,11 @@ class StateStore {
 
     // Zeroes a slot's memory. The owner of the memory calls it when no step that uses the slot
     // runs.
-    void zero_slot(std::int32_t slot);
+    Status zero_slot(std::int32_t slot);
 
     // Copies a slot and as many pages as `to_pages` has. When: as zero_slot.
-    void copy(std::int32_t from_slot, std::int32_t to_slot,
-              std::span<const std::int32_t> from_pages, std::span<const std::int32_t> to_pages);
+    Status copy(std::int32_t from_slot, std::int32_t to_slot,
+                std::span<const std::int32_t> from_pages, std::span<const std::int32_t> to_pages);
 
     // A copy of one layer's state: the slot's, or the tokens [0, length) that `pages` hold.
     // kInvalidArgument when the layer has no such state.
@@ -62,10 +65,11 @@ class StateStore {
         std::int32_t layer;
         graph::StateKind kind;
         std::int64_t unit_bytes; // of one slot or page
-        Buffer memory;
+        std::unique_ptr<Region> memory;
     };
     const Block* find(std::int32_t layer, graph::StateKind kind) const;
 
+    std::shared_ptr<Memory> memory_;
     std::vector<Block> blocks_;
     StateSizes sizes_;
     std::vector<std::int32_t> free_slots_, free_pages_;

@@ -52,7 +52,7 @@ void add_what(CLI::App& command, VerifyOptions& options) {
 void add_how(CLI::App& command, VerifyOptions& options) {
     const FlagGroup group(command, "How");
     command.add_option("--device", options.device, "Device under test")
-        ->check(CLI::IsMember({"cpu"}))
+        ->check(CLI::IsMember({"cpu", "cuda"}))
         ->capture_default_str();
     auto* local = command.add_flag("--launch-local", options.launch_local,
                                    "Every launch on the reference's inputs, within counted bounds "

@@ -8,6 +8,11 @@
 #include "model/presets.h"
 #include "model/synth.h"
 #include "numerics/counter_rng.h"
+#include "verify/cpu_device.h"
+#include "verify/cuda_device.h"
+#include "verify/free_run.h"
+#include "verify/launch_local.h"
+#include "verify/session.h"
 
 #include <fmt/ranges.h>
 
@@ -17,11 +22,6 @@
 #include <filesystem>
 #include <memory>
 #include <unistd.h>
-
-#include "verify/cpu_device.h"
-#include "verify/free_run.h"
-#include "verify/launch_local.h"
-#include "verify/session.h"
 
 namespace lr::cli {
 namespace {
@@ -205,12 +205,19 @@ class Verification {
         LR_TRY(check_node(step));
         LR_TRY_ASSIGN(auto states, engine::StateStore::allocate(step));
         LR_TRY_ASSIGN(auto device_states, engine::StateStore::allocate(step));
-        verify::CpuDevice device(*weights_, device_states, pool_);
-        print_head(device);
-        return options_.free_run ? free_run(device, states) : launch_local(device, states);
+        LR_TRY_ASSIGN(const auto device, make_device(device_states));
+        print_head(*device);
+        return options_.free_run ? free_run(*device, states) : launch_local(*device, states);
     }
 
   private:
+    Result<std::unique_ptr<verify::Device>> make_device(engine::StateStore& states) {
+        if (options_.device == "cpu")
+            return std::make_unique<verify::CpuDevice>(*weights_, states, pool_);
+        LR_TRY_ASSIGN(std::unique_ptr<verify::Device> device, verify::CudaDevice::create(*weights_));
+        return device;
+    }
+
     Status check_flags() const {
         if (options_.model.empty() == options_.preset.empty())
             return fail(Code::kInvalidArgument, "verify: expected either MODEL or --preset");

@@ -4,6 +4,8 @@
 // walks the pages of their sequence from the first to the furthest that one of its rows sees; a
 // token that a row does not see weighs exactly nothing, so a row's bits do not depend on the rows it
 // shares a block with.
+//
+// Spills: 8 bytes at a head width of 256 (bookkeeping of rows, outside the loop over pages).
 #include "cuda/attention/attention_params.h"
 #include "cuda/attention/page.h"
 #include "cuda/detail/launch.h"

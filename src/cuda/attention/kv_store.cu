@@ -28,11 +28,14 @@ __global__ void __launch_bounds__(kThreads) kv_store_kernel(Params p) {
     const std::int64_t slot = is_live(row, p.n_live) ? p.kv_slot[row] : -1;
     if (slot < 0)
         return;
-    for (std::int64_t c = threadIdx.x * 8; c < p.width; c += kThreads * 8) {
-        *reinterpret_cast<uint4*>(p.k_cache + slot * p.width + c) =
-            *reinterpret_cast<const uint4*>(p.k[row] + c);
-        *reinterpret_cast<uint4*>(p.v_cache + slot * p.width + c) =
-            *reinterpret_cast<const uint4*>(p.v[row] + c);
+    const int vectors = static_cast<int>(p.width / 8);
+    const auto* const k = reinterpret_cast<const uint4*>(p.k[row]);
+    const auto* const v = reinterpret_cast<const uint4*>(p.v[row]);
+    auto* const k_out = reinterpret_cast<uint4*>(p.k_cache + slot * p.width);
+    auto* const v_out = reinterpret_cast<uint4*>(p.v_cache + slot * p.width);
+    for (int i = static_cast<int>(threadIdx.x); i < vectors; i += kThreads) {
+        k_out[i] = k[i];
+        v_out[i] = v[i];
     }
 }
 

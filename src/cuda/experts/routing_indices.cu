@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Three kernels: each expert counts its pairs, one block scans the counts, and each expert places
-// its pairs. An expert reads the ids in ascending order, so its rows are in that order whatever the
-// device does.
+// Few pairs: one block does all. Many: each expert counts its pairs, one block scans the counts, and
+// each expert places its pairs. Places are counted in ascending order of the pairs, so rows are in
+// that order whatever the device does.
 #include "cuda/detail/launch.h"
 #include "cuda/detail/math.h"
 #include "cuda/experts/experts.h"
@@ -17,6 +17,7 @@ using namespace detail;
 
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / kWarp;
+constexpr int kOneBlock = 1024; // experts, and pairs for which one block is enough
 
 struct Params {
     Rows<const std::int32_t> ids; // [n, K]
@@ -59,21 +60,67 @@ __global__ void __launch_bounds__(kThreads) count_pairs_kernel(Params p) {
         p.counts[e] = total;
 }
 
-// Endpoints by one thread from shared memory; the others clear what no pair will fill.
-__global__ void __launch_bounds__(kThreads) scan_kernel(Params p) {
-    extern __shared__ std::int32_t shared[]; // counts, start, end
-    std::int32_t* const start = shared + p.local;
-    std::int32_t* const end = start + p.local;
-    for (int e = threadIdx.x; e < p.local; e += kThreads)
-        shared[e] = p.counts[e];
-    __syncthreads();
-    if (threadIdx.x == 0)
-        experts::scan_endpoints(shared, p.local, p.align, start, end);
-    __syncthreads();
-    for (int e = threadIdx.x; e < p.local; e += kThreads) {
-        p.start[e] = start[e];
-        p.end[e] = end[e];
+// Endpoints of at most kOneBlock experts by as many threads: since every start is aligned, it is the
+// sum of the aligned counts before it. `scratch` has an entry for each warp.
+__device__ void write_endpoints(const Params& p, int count, int* scratch) {
+    const int e = static_cast<int>(threadIdx.x), lane = e % kWarp, warp = e / kWarp;
+    const int aligned = static_cast<int>(experts::align_up(count, p.align));
+    int before = aligned; // inclusive
+    for (int step = 1; step < kWarp; step *= 2) {
+        const int other = __shfl_up_sync(kFullMask, before, step);
+        before += lane >= step ? other : 0;
     }
+    if (lane == kWarp - 1)
+        scratch[warp] = before;
+    __syncthreads();
+    int start = before - aligned;
+    for (int other = 0; other < warp; ++other)
+        start += scratch[other];
+    if (e < p.local) {
+        p.counts[e] = count;
+        p.start[e] = start;
+        p.end[e] = start + count;
+    }
+    __syncthreads();
+}
+
+__global__ void __launch_bounds__(kOneBlock) scan_kernel(Params p) {
+    __shared__ int scratch[kOneBlock / kWarp];
+    const int e = static_cast<int>(threadIdx.x);
+    write_endpoints(p, e < p.local ? p.counts[e] : 0, scratch);
+}
+
+__device__ void hand_on(const Params& p, std::int64_t i) {
+    if (p.weights_out)
+        p.weights_out[i / p.slots][i % p.slots] =
+            i < p.live_pairs() ? p.weights[i / p.slots][i % p.slots] : to_bf16(0.0f);
+}
+
+// Everything, for at most kOneBlock pairs and experts.
+__global__ void __launch_bounds__(kOneBlock) few_pairs_kernel(Params p) {
+    __shared__ int expert[kOneBlock], counts[kOneBlock], scratch[kOneBlock / kWarp];
+    const int i = static_cast<int>(threadIdx.x);
+    const int pairs = static_cast<int>(p.n * p.slots);
+    counts[i] = 0;
+    expert[i] = i < p.live_pairs() ? p.expert_of(i) : -1;
+    for (std::int64_t row = i; row < p.rows; row += kOneBlock)
+        p.row_map[row] = -1;
+    __syncthreads();
+    if (expert[i] >= 0)
+        atomicAdd(&counts[expert[i]], 1);
+    __syncthreads();
+    write_endpoints(p, counts[i], scratch);
+    if (i >= pairs)
+        return;
+    hand_on(p, i);
+    int row = -1;
+    if (expert[i] >= 0) {
+        row = p.start[expert[i]];
+        for (int other = 0; other < i; ++other)
+            row += expert[other] == expert[i];
+        p.row_map[row] = i;
+    }
+    p.row_of[i] = row;
 }
 
 __global__ void __launch_bounds__(kThreads) clear_kernel(Params p) {
@@ -83,9 +130,7 @@ __global__ void __launch_bounds__(kThreads) clear_kernel(Params p) {
     if (i >= p.n * p.slots)
         return;
     p.row_of[i] = -1;
-    if (p.weights_out)
-        p.weights_out[i / p.slots][i % p.slots] =
-            i < p.live_pairs() ? p.weights[i / p.slots][i % p.slots] : to_bf16(0.0f);
+    hand_on(p, i);
 }
 
 __global__ void __launch_bounds__(kThreads) place_pairs_kernel(Params p) {
@@ -139,14 +184,18 @@ Status routing_indices(const ops::RoutingIndicesArgs& args, const Lane& lane) {
                            args.first_expert,
                            args.align};
     const auto local = static_cast<unsigned>(params.local);
+    if (params.local > kOneBlock)
+        return fail(Code::kUnsupported, "cuda: routing_indices: expected L <= {}, got {}", kOneBlock,
+                    params.local);
     if (params.n == 0 || local == 0)
         return {};
+    if (params.n * params.slots <= kOneBlock)
+        return launch(kOp, few_pairs_kernel, {1, kOneBlock}, lane.stream, params);
     LR_TRY(launch(kOp, count_pairs_kernel, {local, kThreads}, lane.stream, params));
     LR_TRY(launch(kOp, clear_kernel,
                   {blocks_for(std::max(params.rows, params.n * params.slots), kThreads), kThreads},
                   lane.stream, params));
-    LR_TRY(launch(kOp, scan_kernel, {1, kThreads, 3 * local * sizeof(std::int32_t)}, lane.stream,
-                  params));
+    LR_TRY(launch(kOp, scan_kernel, {1, kOneBlock}, lane.stream, params));
     return launch(kOp, place_pairs_kernel, {local, kThreads}, lane.stream, params);
 }
 

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cuda_executor.h"
+
+#include "core/check.h"
+#include "cuda/device.h"
+#include "engine/binding.h"
+#include "graph/verify_plan.h"
+
+#include <algorithm>
+
+namespace lr::engine {
+
+Result<std::unique_ptr<CudaExecutor>> CudaExecutor::create(const ExecutorParts& parts,
+                                                           std::int32_t device) {
+    LR_TRY(cuda::use_device(device));
+    LR_TRY_ASSIGN(cuda::StreamOwner stream, cuda::StreamOwner::create());
+    return std::unique_ptr<CudaExecutor>(new CudaExecutor(parts, device, std::move(stream)));
+}
+
+Result<Executable*> CudaExecutor::prepare(const graph::StepShape& shape) {
+    for (const Prepared& prepared : prepared_)
+        if (prepared.executable->step().shape == shape)
+            return prepared.executable.get();
+    LR_TRY(cuda::use_device(device_)); // of this thread
+    LR_TRY_ASSIGN(graph::Step step,
+                  graph::build_step(parts_.model, parts_.shard, shape, parts_.options));
+    Prepared prepared;
+    prepared.executable = std::make_unique<Executable>(std::move(step));
+    const Executable& executable = *prepared.executable;
+    LR_TRY(graph::verify_plan(executable.step_, executable.plan_, &executable.memory_));
+    LR_TRY(weights_.load(executable.step_));
+    LR_TRY_ASSIGN(prepared.inputs, memory_->allocate(executable.inputs_.bytes(), "step inputs"));
+    std::int64_t scratch = 256;
+    for (const graph::Node& node : executable.step_.nodes)
+        scratch = std::max(scratch, cuda::scratch_bytes(node.args));
+    LR_TRY(grow(arena_, arena_bytes_, executable.memory_.arena_bytes, "activations"));
+    LR_TRY(grow(scratch_, scratch_bytes_, scratch, "scratch"));
+    prepared_.push_back(std::move(prepared));
+    return prepared_.back().executable.get();
+}
+
+Status CudaExecutor::grow(std::unique_ptr<Region>& region, std::int64_t& size, std::int64_t bytes,
+                          std::string_view what) {
+    if (size >= bytes)
+        return {};
+    LR_TRY(cuda::synchronize(stream_.get()));
+    region.reset(); // the old one first: the two need not fit together
+    size = 0;
+    LR_TRY_ASSIGN(region, memory_->allocate(bytes, what));
+    size = bytes;
+    ++generation_; // every capture is of the old addresses
+    return {};
+}
+
+Result<StateStore> CudaExecutor::allocate_states(const graph::Step& step) {
+    return StateStore::allocate(step, memory_);
+}
+
+CudaExecutor::Prepared& CudaExecutor::find(const Executable& executable) {
+    const auto found = std::find_if(
+        prepared_.begin(), prepared_.end(),
+        [&](const Prepared& prepared) { return prepared.executable.get() == &executable; });
+    LR_CHECK(found != prepared_.end());
+    return *found;
+}
+
+Status CudaExecutor::enqueue(const Prepared& prepared, StateStore& states) {
+    const Executable& executable = *prepared.executable;
+    const graph::Step& step = executable.step_;
+    const TensorAddress address = [&](graph::TensorId id) -> std::byte* {
+        const graph::Tensor& tensor = step.tensors[static_cast<std::size_t>(id)];
+        switch (tensor.role) {
+        case graph::Role::kInput:
+            return prepared.inputs->data() + executable.inputs_.offset(tensor.input);
+        case graph::Role::kWeight: // read-only; views of weights are never written
+            return const_cast<std::byte*>(weights_.data(tensor.entry));
+        case graph::Role::kState:
+            return states.data(tensor.layer, tensor.state);
+        case graph::Role::kActivation:
+        case graph::Role::kOutput:
+            break;
+        }
+        return arena_->data() + executable.memory_.offset[static_cast<std::size_t>(id)];
+    };
+    const cuda::Lane lane{stream_.get(), scratch_->data(), scratch_bytes_};
+    for (const graph::Launch& launch : executable.plan_.launches)
+        for (const std::int32_t index : launch.nodes) {
+            const graph::Node& node = step.nodes[static_cast<std::size_t>(index)];
+            const Status status = cuda::run(
+                bind_args(step, node, address,
+                          [this](std::int32_t entry) { return weights_.parts(entry); }),
+                lane);
+            if (!status.ok())
+                return fail(status.code(), "{}: {}", node.label(), status.message());
+        }
+    return {};
+}
+
+Status CudaExecutor::capture(Prepared& prepared, StateStore& states) {
+    if (prepared.graph && prepared.arena_generation == generation_)
+        return {};
+    prepared.graph.reset();
+    LR_TRY_ASSIGN(cuda::CapturedGraph graph,
+                  cuda::CapturedGraph::capture(stream_.get(),
+                                               [&] { return enqueue(prepared, states); }));
+    prepared.graph.emplace(std::move(graph));
+    prepared.arena_generation = generation_;
+    return {};
+}
+
+Status CudaExecutor::run(Executable& executable, std::span<const std::byte> inputs,
+                         StateStore& states) {
+    LR_TRY(cuda::use_device(device_));
+    Prepared& prepared = find(executable);
+    LR_CHECK_EQ(static_cast<std::int64_t>(inputs.size()), executable.inputs_.bytes());
+    LR_TRY(capture(prepared, states));
+    prepared.fetched.clear();
+    LR_TRY(memory_->copy_in(prepared.inputs->data(), inputs));
+    LR_TRY(prepared.graph->replay(stream_.get()));
+    return cuda::synchronize(stream_.get());
+}
+
+Result<ConstView> CudaExecutor::tensor(Executable& executable, graph::TensorId id) {
+    Prepared& prepared = find(executable);
+    const graph::Tensor& tensor = executable.step_.tensors[static_cast<std::size_t>(id)];
+    if (!prepared.fetched.contains(id)) {
+        const std::int64_t offset = executable.memory_.offset[static_cast<std::size_t>(id)];
+        LR_CHECK_GE(offset, 0);
+        LR_TRY_ASSIGN(Buffer host, Buffer::allocate(tensor.bytes(), tensor.name));
+        LR_TRY(memory_->copy_out({host.data(), static_cast<std::size_t>(tensor.bytes())},
+                                 arena_->data() + offset));
+        prepared.fetched.emplace(id, std::move(host));
+    }
+    return ConstView(prepared.fetched.at(id).data(), tensor.dtype, tensor.shape);
+}
+
+} // namespace lr::engine

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// engine/cuda_executor.h: steps on a GPU. Each bucket is captured when it first runs and replayed
+// from then on: what changes from step to step is data in the input block.
+#pragma once
+
+#include "cuda/graph.h"
+#include "cuda/run.h"
+#include "engine/cuda_memory.h"
+#include "engine/device_weights.h"
+#include "engine/executor.h"
+
+#include <map>
+
+namespace lr::engine {
+
+class CudaExecutor final : public Executor {
+  public:
+    // On GPU `device`, with one rank.
+    static Result<std::unique_ptr<CudaExecutor>> create(const ExecutorParts& parts,
+                                                        std::int32_t device);
+
+    Result<Executable*> prepare(const graph::StepShape& shape) override;
+    Result<StateStore> allocate_states(const graph::Step& step) override;
+    Status run(Executable& executable, std::span<const std::byte> inputs,
+               StateStore& states) override;
+    Result<ConstView> tensor(Executable& executable, graph::TensorId id) override;
+
+  private:
+    // What the device holds for an executable.
+    struct Prepared {
+        std::unique_ptr<Executable> executable;
+        std::unique_ptr<Region> inputs;
+        std::optional<cuda::CapturedGraph> graph; // of one arena
+        std::int64_t arena_generation = -1;
+        std::map<graph::TensorId, Buffer> fetched; // of the last run
+    };
+
+    CudaExecutor(const ExecutorParts& parts, std::int32_t device, cuda::StreamOwner stream)
+        : parts_(parts), device_(device), stream_(std::move(stream)),
+          memory_(std::make_shared<CudaMemory>(stream_.get())),
+          weights_(parts.weights, stream_.get()) {}
+
+    Prepared& find(const Executable& executable);
+    Status grow(std::unique_ptr<Region>& region, std::int64_t& size, std::int64_t bytes,
+                std::string_view what);
+    Status capture(Prepared& prepared, StateStore& states);
+    Status enqueue(const Prepared& prepared, StateStore& states);
+
+    ExecutorParts parts_;
+    std::int32_t device_;
+    cuda::StreamOwner stream_;
+    std::shared_ptr<CudaMemory> memory_;
+    DeviceWeights weights_;
+    std::vector<Prepared> prepared_;
+    std::unique_ptr<Region> arena_, scratch_; // shared by all: one step runs at a time
+    std::int64_t arena_bytes_ = 0, scratch_bytes_ = 0;
+    std::int64_t generation_ = 0; // of arena and scratch
+};
+
+} // namespace lr::engine
