@@ -11,7 +11,6 @@
 #include "cli/usage.h"
 #include "core/buffer.h"
 #include "core/log.h"
-#include "cpu/isa.h"
 #include "cuda/device.h"
 #include "text/answer.h"
 
@@ -279,11 +278,11 @@ void report_run(const LoadedModel& model, std::int64_t prompt_tokens, double pre
     const engine::LoadReport& load = model.engine->report();
     log_info(
         "load {:.2f} s ({} weights, {} state) | prefill {} tokens, {} tok/s | decode {} steps, "
-        "{} tok/s | CPU {}, {}, {} threads{}",
+        "{} tok/s | {}, {}{}",
         model.load_seconds(), format_bytes(load.weight_bytes), format_bytes(load.state_bytes),
         prompt_tokens, rate(prompt_tokens, prefill_seconds), decode_steps,
-        rate(decode_steps, decode_seconds), cpu::isa_name(cpu::isa()), model.flags.engine.precision,
-        load.threads, load.ranks > 1 ? fmt::format(", {} ranks", load.ranks) : std::string());
+        rate(decode_steps, decode_seconds), load.device, model.flags.engine.precision,
+        load.ranks > 1 ? fmt::format(", {} ranks", load.ranks) : std::string());
 }
 
 void add_run(CLI::App& app, Action& action) {

@@ -97,7 +97,23 @@ std::int64_t scratch_bytes(const ops::AnyArgs&) {
     return 0;
 }
 
-Result<DeviceWeight> upload(const ops::Weight&, Stream) {
+Result<DeviceWeight> upload(const ops::Weight&, Staging&, ThreadPool&) {
+    return no_cuda();
+}
+
+Result<Staging> Staging::create(Stream) {
+    return no_cuda();
+}
+
+Staging::Staging(Staging&& other) noexcept : stream_(other.stream_) {}
+
+Staging::~Staging() = default;
+
+Result<std::span<std::byte>> Staging::next() {
+    return no_cuda();
+}
+
+Status Staging::send(std::byte*, std::size_t) {
     return no_cuda();
 }
 

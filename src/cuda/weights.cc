@@ -76,10 +76,38 @@ void pair_nibbles(std::byte* data, std::int64_t bytes) {
     }
 }
 
-void copy_data(const WeightPart& part, std::byte* to) {
-    const auto width = static_cast<std::size_t>(dtype_bytes(part.data.dtype, part.data.shape[1]));
-    for (std::int64_t row = 0; row < part.data.rows(); ++row)
-        std::memcpy(to + static_cast<std::size_t>(row) * width, part.data.row(row), width);
+// The rows of a part to the device, a buffer at a time.
+Status send_data(const ops::Weight& weight, const WeightPart& part, std::byte* to, Staging& staging,
+                 ThreadPool& pool) {
+    const std::int64_t width = dtype_bytes(part.data.dtype, part.data.shape[1]);
+    const std::int64_t most = static_cast<std::int64_t>(Staging::kBytes) / width;
+    if (most == 0)
+        return fail(Code::kUnsupported, "cuda: weight {}: expected rows of at most {} bytes, got {}",
+                    weight.shape.to_string(), Staging::kBytes, width);
+    for (std::int64_t first = 0; first < part.data.rows(); first += most) {
+        const std::int64_t count = std::min(most, part.data.rows() - first);
+        LR_TRY_ASSIGN(const std::span<std::byte> buffer, staging.next());
+        pool.parallel_for(count, 64, [&](std::int64_t begin, std::int64_t end) {
+            for (std::int64_t row = begin; row < end; ++row)
+                std::memcpy(buffer.data() + row * width, part.data.row(first + row),
+                            static_cast<std::size_t>(width));
+            if (weight.format == WeightFormat::kNvfp4)
+                pair_nibbles(buffer.data() + begin * width, (end - begin) * width);
+        });
+        LR_TRY(staging.send(to + first * width, static_cast<std::size_t>(count * width)));
+    }
+    return {};
+}
+
+// Bytes from anywhere in host memory.
+Status send_bytes(std::span<const std::byte> from, std::byte* to, Staging& staging) {
+    for (std::size_t first = 0; first < from.size(); first += Staging::kBytes) {
+        const std::size_t count = std::min(Staging::kBytes, from.size() - first);
+        LR_TRY_ASSIGN(const std::span<std::byte> buffer, staging.next());
+        std::memcpy(buffer.data(), from.data() + first, count);
+        LR_TRY(staging.send(to + first, count));
+    }
+    return {};
 }
 
 void copy_scales(const ops::Weight& weight, const Layout& layout, const WeightPart& part,
@@ -109,20 +137,19 @@ float factor_of(const ops::Weight& weight, const WeightPart& part, std::int64_t 
     return weight.format == WeightFormat::kNvfp4 ? part.global * kNvfp4Lift : part.global;
 }
 
-std::vector<std::byte> lay_out(const ops::Weight& weight, const Layout& layout) {
-    std::vector<std::byte> host(static_cast<std::size_t>(layout.bytes));
-    auto* const factors = reinterpret_cast<float*>(host.data() + layout.factor_offset);
+// Scales and factors, laid out as behind the data: [scale_offset, bytes).
+std::vector<std::byte> lay_out_scales(const ops::Weight& weight, const Layout& layout) {
+    std::vector<std::byte> host(static_cast<std::size_t>(layout.bytes - layout.scale_offset));
+    auto* const factors =
+        reinterpret_cast<float*>(host.data() + (layout.factor_offset - layout.scale_offset));
     std::int64_t first = 0;
     for (const WeightPart& part : weight.parts) {
-        copy_data(part, host.data() + dtype_bytes(part.data.dtype, first * layout.columns));
         if (layout.scale_bytes > 0)
-            copy_scales(weight, layout, part, first, host.data() + layout.scale_offset);
+            copy_scales(weight, layout, part, first, host.data());
         for (std::int64_t row = 0; layout.factors && row < part.data.rows(); ++row)
             factors[first + row] = factor_of(weight, part, row);
         first += part.data.rows();
     }
-    if (weight.format == WeightFormat::kNvfp4)
-        pair_nibbles(host.data(), layout.data_bytes);
     return host;
 }
 
@@ -136,13 +163,20 @@ Status check_readable(const ops::Weight& weight) {
 
 } // namespace
 
-Result<DeviceWeight> upload(const ops::Weight& weight, Stream stream) {
+Result<DeviceWeight> upload(const ops::Weight& weight, Staging& staging, ThreadPool& pool) {
     LR_CHECK(weight.bound());
     LR_TRY(check_readable(weight));
     const Layout layout = layout_of(weight);
-    const std::vector<std::byte> host = lay_out(weight, layout);
-    LR_TRY_ASSIGN(DeviceBuffer memory, DeviceBuffer::allocate(host.size()));
-    LR_TRY(memory.upload(host.data(), stream));
+    LR_TRY_ASSIGN(DeviceBuffer memory,
+                  DeviceBuffer::allocate(static_cast<std::size_t>(layout.bytes)));
+    std::int64_t first = 0;
+    for (const WeightPart& part : weight.parts) {
+        LR_TRY(send_data(weight, part,
+                         memory.data() + dtype_bytes(part.data.dtype, first * layout.columns),
+                         staging, pool));
+        first += part.data.rows();
+    }
+    LR_TRY(send_bytes(lay_out_scales(weight, layout), memory.data() + layout.scale_offset, staging));
     DeviceWeight device{std::move(memory), {}};
     std::byte* const base = device.memory.data();
     device.part.data = ConstView(base, weight.parts[0].data.dtype, {layout.rows, layout.columns});

@@ -15,6 +15,8 @@
 #pragma once
 
 #include "core/status.h"
+#include "core/thread_pool.h"
+#include "cuda/staging.h"
 #include "cuda/stream.h"
 #include "ops/weight.h"
 
@@ -28,8 +30,8 @@ struct DeviceWeight {
     ops::WeightPart part;
 };
 
-// Copies a weight that is bound in host memory. kUnsupported: plain data that is not bf16 in a
-// matrix of K columns that kernels cannot read; the message has the format.
-Result<DeviceWeight> upload(const ops::Weight& weight, Stream stream);
+// Copies a weight that is bound in host memory, its rows laid out by all threads of the pool; they
+// are on the device after staging.finish(). kUnsupported: plain data that is not bf16.
+Result<DeviceWeight> upload(const ops::Weight& weight, Staging& staging, ThreadPool& pool);
 
 } // namespace lr::cuda

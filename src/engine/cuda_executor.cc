@@ -14,7 +14,11 @@ Result<std::unique_ptr<CudaExecutor>> CudaExecutor::create(const ExecutorParts& 
                                                            std::int32_t device) {
     LR_TRY(cuda::use_device(device));
     LR_TRY_ASSIGN(cuda::StreamOwner stream, cuda::StreamOwner::create());
-    return std::unique_ptr<CudaExecutor>(new CudaExecutor(parts, device, std::move(stream)));
+    LR_TRY_ASSIGN(const cuda::DeviceList list, cuda::list_devices());
+    std::string name = fmt::format("cuda:{} {}", device,
+                                   list.devices[static_cast<std::size_t>(device)].name);
+    return std::unique_ptr<CudaExecutor>(
+        new CudaExecutor(parts, device, std::move(name), std::move(stream)));
 }
 
 Result<Executable*> CudaExecutor::prepare(const graph::StepShape& shape) {

@@ -20,6 +20,7 @@ class CudaExecutor final : public Executor {
     static Result<std::unique_ptr<CudaExecutor>> create(const ExecutorParts& parts,
                                                         std::int32_t device);
 
+    std::string device(int) const override { return name_; }
     Result<Executable*> prepare(const graph::StepShape& shape) override;
     Result<StateStore> allocate_states(const graph::Step& step) override;
     Status run(Executable& executable, std::span<const std::byte> inputs,
@@ -36,10 +37,11 @@ class CudaExecutor final : public Executor {
         std::map<graph::TensorId, Buffer> fetched; // of the last run
     };
 
-    CudaExecutor(const ExecutorParts& parts, std::int32_t device, cuda::StreamOwner stream)
-        : parts_(parts), device_(device), stream_(std::move(stream)),
+    CudaExecutor(const ExecutorParts& parts, std::int32_t device, std::string name,
+                 cuda::StreamOwner stream)
+        : parts_(parts), device_(device), name_(std::move(name)), stream_(std::move(stream)),
           memory_(std::make_shared<CudaMemory>(stream_.get())),
-          weights_(parts.weights, stream_.get()) {}
+          weights_(parts.weights, parts.pool, stream_.get()) {}
 
     Prepared& find(const Executable& executable);
     Status grow(std::unique_ptr<Region>& region, std::int64_t& size, std::int64_t bytes,
@@ -49,6 +51,7 @@ class CudaExecutor final : public Executor {
 
     ExecutorParts parts_;
     std::int32_t device_;
+    std::string name_;
     cuda::StreamOwner stream_;
     std::shared_ptr<CudaMemory> memory_;
     DeviceWeights weights_;

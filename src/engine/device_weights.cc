@@ -33,29 +33,36 @@ struct WeightReader {
 } // namespace
 
 Status DeviceWeights::load(const graph::Step& step) {
+    std::optional<cuda::Staging> staging; // when there is something to copy
     for (const graph::Node& node : step.nodes)
         if (!node.alias)
-            LR_TRY(load_node(step, node));
-    return {};
+            LR_TRY(load_node(step, node, staging));
+    return staging ? staging->finish() : Status();
 }
 
-Status DeviceWeights::load_node(const graph::Step& step, const graph::Node& node) {
+Status DeviceWeights::load_node(const graph::Step& step, const graph::Node& node,
+                                std::optional<cuda::Staging>& staging) {
     WeightReader reader{step};
     ops::AnyArgs args = node.args;
     std::visit([&](auto& typed) { typed.visit(reader); }, args);
     for (const auto& [entry, weight] : reader.matrices)
-        LR_TRY(load_matrix(entry, weight));
+        LR_TRY(load_matrix(entry, weight, staging));
     for (const auto& [entry, bytes] : reader.vectors)
         LR_TRY(load_vector(entry, bytes));
     return {};
 }
 
-Status DeviceWeights::load_matrix(std::int32_t entry, const ops::Weight& weight) {
+Status DeviceWeights::load_matrix(std::int32_t entry, const ops::Weight& weight,
+                                  std::optional<cuda::Staging>& staging) {
     if (matrices_.contains(entry))
         return {};
     ops::Weight bound = weight;
     bound.parts = weights_.parts(entry);
-    LR_TRY_ASSIGN(cuda::DeviceWeight device, cuda::upload(bound, stream_));
+    if (!staging) {
+        LR_TRY_ASSIGN(cuda::Staging fresh, cuda::Staging::create(stream_));
+        staging.emplace(std::move(fresh));
+    }
+    LR_TRY_ASSIGN(cuda::DeviceWeight device, cuda::upload(bound, *staging, pool_));
     bytes_ += static_cast<std::int64_t>(device.memory.bytes());
     matrices_.emplace(entry, std::move(device));
     return {};

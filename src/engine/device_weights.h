@@ -10,15 +10,16 @@
 #include "graph/step.h"
 
 #include <map>
+#include <optional>
 #include <span>
 
 namespace lr::engine {
 
 class DeviceWeights {
   public:
-    // `weights` outlives it.
-    DeviceWeights(const Weights& weights, cuda::Stream stream)
-        : weights_(weights), stream_(stream) {}
+    // `weights` and `pool`, whose threads lay rows out, outlive it.
+    DeviceWeights(const Weights& weights, ThreadPool& pool, cuda::Stream stream)
+        : weights_(weights), pool_(pool), stream_(stream) {}
 
     // Copies what the step's nodes read and is not here yet.
     Status load(const graph::Step& step);
@@ -32,11 +33,12 @@ class DeviceWeights {
     std::int64_t bytes() const { return bytes_; }
 
   private:
-    Status load_node(const graph::Step& step, const graph::Node& node);
-    Status load_matrix(std::int32_t entry, const ops::Weight& weight);
+    Status load_node(const graph::Step& step, const graph::Node& node, std::optional<cuda::Staging>& staging);
+    Status load_matrix(std::int32_t entry, const ops::Weight& weight, std::optional<cuda::Staging>& staging);
     Status load_vector(std::int32_t entry, std::int64_t bytes);
 
     const Weights& weights_;
+    ThreadPool& pool_;
     cuda::Stream stream_;
     std::map<std::int32_t, cuda::DeviceWeight> matrices_;
     std::map<std::int32_t, cuda::DeviceBuffer> vectors_;

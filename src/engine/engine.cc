@@ -405,7 +405,8 @@ Result<std::unique_ptr<Engine>> Engine::load(const model::OpenModel& opened,
                     .slots = sizes.slots,
                     .kv_pages = sizes.kv_pages,
                     .threads = impl->ranks->threads(),
-                    .ranks = impl->ranks->size()};
+                    .ranks = impl->ranks->size(),
+                    .device = impl->ranks->device()};
     impl->start();
     return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }

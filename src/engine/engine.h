@@ -61,6 +61,7 @@ struct LoadReport {
     std::int64_t state_bytes = 0; // slots and pages
     std::int64_t slots = 0, kv_pages = 0;
     int threads = 0, ranks = 0;
+    std::string device; // "CPU avx2, 2 threads", "cuda:0 NVIDIA H200"
 };
 
 struct StepInput {

@@ -3,6 +3,7 @@
 
 #include "core/check.h"
 #include "core/clock.h"
+#include "cpu/isa.h"
 #include "graph/verify_plan.h"
 
 #include <cstring>
@@ -84,6 +85,11 @@ Status CpuExecutor::run_node(Executable::Bound& bound, const graph::Step& step) 
         return {};
     const int rank = parts_.shard.ep_rank * parts_.shard.tp + parts_.shard.tp_rank;
     return parts_.observer->after({rank, step, *bound.node, bound.args, start, monotonic_ns()});
+}
+
+std::string CpuExecutor::device(int threads) const {
+    return fmt::format("CPU {}, {} thread{}", cpu::isa_name(cpu::isa()), threads,
+                       threads == 1 ? "" : "s");
 }
 
 Result<StateStore> CpuExecutor::allocate_states(const graph::Step& step) {

@@ -58,6 +58,8 @@ class Executor {
   public:
     virtual ~Executor() = default;
 
+    // For people: "CPU avx2, 2 threads", with the threads of all ranks, or "cuda:0 NVIDIA H200".
+    virtual std::string device(int threads) const = 0;
     // The executable of a shape, built on first use.
     virtual Result<Executable*> prepare(const graph::StepShape& shape) = 0;
     // Memory for the states of a step.
@@ -74,6 +76,7 @@ class CpuExecutor final : public Executor {
   public:
     explicit CpuExecutor(const ExecutorParts& parts) : parts_(parts) {}
 
+    std::string device(int threads) const override;
     Result<Executable*> prepare(const graph::StepShape& shape) override;
     Result<StateStore> allocate_states(const graph::Step& step) override;
     Status run(Executable& executable, std::span<const std::byte> inputs,

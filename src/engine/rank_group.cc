@@ -170,6 +170,10 @@ Result<ConstView> RankGroup::tensor(const RankedStep& step, graph::TensorId id) 
     return ranks_.front()->executor->tensor(*step.ranks_.front(), id);
 }
 
+std::string RankGroup::device() const {
+    return ranks_.front()->executor->device(threads());
+}
+
 int RankGroup::threads() const {
     int sum = 0;
     for (const auto& rank : ranks_)

@@ -64,6 +64,7 @@ class RankGroup {
                       std::span<const std::int32_t> from_pages,
                       std::span<const std::int32_t> to_pages);
 
+    std::string device() const; // what rank 0 runs on, and the threads of all
     int size() const { return static_cast<int>(ranks_.size()); }
     int threads() const;               // of all ranks
     std::int64_t weight_bytes() const; // the same

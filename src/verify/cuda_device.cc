@@ -10,7 +10,8 @@
 
 namespace lr::verify {
 
-Result<std::unique_ptr<CudaDevice>> CudaDevice::create(const engine::Weights& weights) {
+Result<std::unique_ptr<CudaDevice>> CudaDevice::create(const engine::Weights& weights,
+                                                       ThreadPool& pool) {
     LR_TRY_ASSIGN(cuda::DeviceList list, cuda::list_devices());
     if (list.devices.empty())
         return fail(Code::kNotFound, "cuda: no GPU on this machine");
@@ -19,7 +20,7 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::create(const engine::Weights& we
         return fail(Code::kUnsupported, "cuda: {}: {}", card.name, card.refusal);
     LR_TRY_ASSIGN(cuda::StreamOwner stream, cuda::StreamOwner::create());
     return std::unique_ptr<CudaDevice>(
-        new CudaDevice("cuda, " + card.name, std::move(stream), weights));
+        new CudaDevice("cuda, " + card.name, std::move(stream), weights, pool));
 }
 
 std::string CudaDevice::how(const graph::Launch& launch) const {

@@ -15,8 +15,9 @@ namespace lr::verify {
 
 class CudaDevice final : public Device {
   public:
-    // On the current device. `weights` outlives it.
-    static Result<std::unique_ptr<CudaDevice>> create(const engine::Weights& weights);
+    // On the current device. `weights` and `pool` outlive it.
+    static Result<std::unique_ptr<CudaDevice>> create(const engine::Weights& weights,
+                                                      ThreadPool& pool);
 
     std::string name() const override { return name_; }
     std::string how(const graph::Launch& launch) const override;
@@ -26,8 +27,10 @@ class CudaDevice final : public Device {
     Status run(std::size_t launch) override;
 
   private:
-    CudaDevice(std::string name, cuda::StreamOwner stream, const engine::Weights& weights)
-        : name_(std::move(name)), stream_(std::move(stream)), weights_(weights, stream_.get()) {}
+    CudaDevice(std::string name, cuda::StreamOwner stream, const engine::Weights& weights,
+               ThreadPool& pool)
+        : name_(std::move(name)), stream_(std::move(stream)),
+          weights_(weights, pool, stream_.get()) {}
 
     const cuda::DeviceBuffer& memory(graph::TensorId tensor) const;
     std::byte* address(graph::TensorId tensor) const;

@@ -214,7 +214,7 @@ class Verification {
     Result<std::unique_ptr<verify::Device>> make_device(engine::StateStore& states) {
         if (options_.device == "cpu")
             return std::make_unique<verify::CpuDevice>(*weights_, states, pool_);
-        LR_TRY_ASSIGN(std::unique_ptr<verify::Device> device, verify::CudaDevice::create(*weights_));
+        LR_TRY_ASSIGN(std::unique_ptr<verify::Device> device, verify::CudaDevice::create(*weights_, pool_));
         return device;
     }
 
