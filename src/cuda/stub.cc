@@ -7,6 +7,7 @@
 #include "cuda/run.h"
 #include "cuda/smoke.h"
 #include "cuda/stream.h"
+#include "cuda/timeline.h"
 #include "cuda/weights.h"
 
 namespace lr::cuda {
@@ -95,6 +96,24 @@ Status run(const ops::AnyArgs&, const Lane&) {
 
 std::int64_t scratch_bytes(const ops::AnyArgs&) {
     return 0;
+}
+
+Result<Timeline> Timeline::create(std::size_t) {
+    return no_cuda();
+}
+
+Timeline::~Timeline() = default;
+
+Status Timeline::mark(Stream) {
+    return no_cuda();
+}
+
+Result<std::vector<std::int64_t>> Timeline::nanoseconds() const {
+    return no_cuda();
+}
+
+Status hold(Stream, std::int64_t) {
+    return no_cuda();
 }
 
 Result<DeviceWeight> upload(const ops::Weight&, Staging&, ThreadPool&) {

@@ -3,6 +3,7 @@
 
 #include "core/check.h"
 #include "cuda/device.h"
+#include "cuda/timeline.h"
 #include "engine/binding.h"
 #include "graph/verify_plan.h"
 
@@ -68,7 +69,8 @@ CudaExecutor::Prepared& CudaExecutor::find(const Executable& executable) {
     return *found;
 }
 
-Status CudaExecutor::enqueue(const Prepared& prepared, StateStore& states) {
+Status CudaExecutor::launch(const Prepared& prepared, const graph::Node& node,
+                            StateStore& states) {
     const Executable& executable = *prepared.executable;
     const graph::Step& step = executable.step_;
     const TensorAddress address = [&](graph::TensorId id) -> std::byte* {
@@ -86,17 +88,42 @@ Status CudaExecutor::enqueue(const Prepared& prepared, StateStore& states) {
         }
         return arena_->data() + executable.memory_.offset[static_cast<std::size_t>(id)];
     };
-    const cuda::Lane lane{stream_.get(), scratch_->data(), scratch_bytes_};
-    for (const graph::Launch& launch : executable.plan_.launches)
-        for (const std::int32_t index : launch.nodes) {
-            const graph::Node& node = step.nodes[static_cast<std::size_t>(index)];
-            const Status status = cuda::run(
-                bind_args(step, node, address,
-                          [this](std::int32_t entry) { return weights_.parts(entry); }),
-                lane);
-            if (!status.ok())
-                return fail(status.code(), "{}: {}", node.label(), status.message());
+    const Status status =
+        cuda::run(bind_args(step, node, address,
+                            [this](std::int32_t entry) { return weights_.parts(entry); }),
+                  {stream_.get(), scratch_->data(), scratch_bytes_});
+    if (!status.ok())
+        return fail(status.code(), "{}: {}", node.label(), status.message());
+    return {};
+}
+
+Status CudaExecutor::enqueue(const Prepared& prepared, StateStore& states) {
+    const Executable& executable = *prepared.executable;
+    for (const graph::Launch& each : executable.plan_.launches)
+        for (const std::int32_t index : each.nodes)
+            LR_TRY(launch(prepared, executable.step_.nodes[static_cast<std::size_t>(index)],
+                          states));
+    return {};
+}
+
+Status CudaExecutor::run_observed(const Prepared& prepared, StateStore& states) {
+    constexpr std::int64_t kLaunchNs = 10'000; // of the host, a node with its mark, at most
+    const graph::Step& step = prepared.executable->step_;
+    LR_TRY_ASSIGN(cuda::Timeline timeline, cuda::Timeline::create(step.nodes.size() + 1));
+    LR_TRY(cuda::hold(stream_.get(), kLaunchNs * std::ssize(step.nodes)));
+    LR_TRY(timeline.mark(stream_.get()));
+    std::vector<const graph::Node*> ran;
+    for (const graph::Launch& each : prepared.executable->plan_.launches)
+        for (const std::int32_t index : each.nodes) {
+            ran.push_back(&step.nodes[static_cast<std::size_t>(index)]);
+            LR_TRY(launch(prepared, *ran.back(), states));
+            LR_TRY(timeline.mark(stream_.get()));
         }
+    LR_TRY_ASSIGN(const std::vector<std::int64_t> ends, timeline.nanoseconds());
+    for (std::size_t i = 0; i < ran.size(); ++i)
+        LR_TRY(parts_.observer->after(
+            {0, step, *ran[i], ran[i]->args, observed_ns_ + ends[i], observed_ns_ + ends[i + 1]}));
+    observed_ns_ += ends.back();
     return {};
 }
 
@@ -117,9 +144,11 @@ Status CudaExecutor::run(Executable& executable, std::span<const std::byte> inpu
     LR_TRY(cuda::use_device(device_));
     Prepared& prepared = find(executable);
     LR_CHECK_EQ(static_cast<std::int64_t>(inputs.size()), executable.inputs_.bytes());
-    LR_TRY(capture(prepared, states));
     prepared.fetched.clear();
     LR_TRY(memory_->copy_in(prepared.inputs->data(), inputs));
+    if (parts_.observer)
+        return run_observed(prepared, states);
+    LR_TRY(capture(prepared, states));
     LR_TRY(prepared.graph->replay(stream_.get()));
     return cuda::synchronize(stream_.get());
 }

@@ -48,6 +48,9 @@ class CudaExecutor final : public Executor {
                 std::string_view what);
     Status capture(Prepared& prepared, StateStore& states);
     Status enqueue(const Prepared& prepared, StateStore& states);
+    Status launch(const Prepared& prepared, const graph::Node& node, StateStore& states);
+    // Node by node with marks between them, for the observer.
+    Status run_observed(const Prepared& prepared, StateStore& states);
 
     ExecutorParts parts_;
     std::int32_t device_;
@@ -59,6 +62,7 @@ class CudaExecutor final : public Executor {
     std::unique_ptr<Region> arena_, scratch_; // shared by all: one step runs at a time
     std::int64_t arena_bytes_ = 0, scratch_bytes_ = 0;
     std::int64_t generation_ = 0; // of arena and scratch
+    std::int64_t observed_ns_ = 0; // of all steps with an observer so far, end to end
 };
 
 } // namespace lr::engine

@@ -370,8 +370,9 @@ Status check_place(const EngineOptions& options) {
                     options.ep);
     if (options.precision == ops::Precision::kF32)
         return fail(Code::kUnsupported, "cuda: expected precision bf16, got f32 (the CPU has it)");
-    if (options.observer)
-        return fail(Code::kUnsupported, "cuda: node observers see host memory: expected the CPU");
+    if (options.observer && options.observer->touches_memory())
+        return fail(Code::kUnsupported,
+                    "cuda: an observer of the nodes' memory was given: expected the CPU");
     return {};
 }
 

@@ -16,7 +16,8 @@ struct Launched {
     const graph::Step& step;
     const graph::Node& node;
     const ops::AnyArgs& args;
-    std::int64_t start_ns = 0, end_ns = 0; // around the launch, on CLOCK_MONOTONIC
+    // Around the launch: on CLOCK_MONOTONIC, or by a GPU's clock, step after step.
+    std::int64_t start_ns = 0, end_ns = 0;
 
     // What the node wrote: its outputs and states, padding included.
     struct Written {
@@ -30,6 +31,10 @@ struct Launched {
 class NodeObserver {
   public:
     virtual ~NodeObserver() = default;
+
+    // Whether it reads or writes the memory that arguments point to. One that looks at times and
+    // names alone can watch a GPU too.
+    virtual bool touches_memory() const { return true; }
 
     // Called after each launch, on the rank's own thread; several ranks call at the same time. It
     // may change what the node wrote: later nodes read that. An error fails the step on all ranks.

@@ -18,6 +18,7 @@ class StepRecorder final : public engine::NodeObserver {
     StepRecorder(std::size_t events, std::int32_t ranks);
 
     Status after(const engine::Launched& launched) override;
+    bool touches_memory() const override { return false; }
 
     // While no step runs: forgets what was recorded; steps are numbered from 0 again.
     void clear();
