@@ -22,24 +22,25 @@ engine::EngineOptions EngineFlags::options() const {
 }
 
 engine::Place EngineFlags::place() const {
+    const bool cpu_alone = precision == "f32" || tp * ep > 1;
+    return cpu_alone && device == "auto" ? engine::Place() : place_of(device);
+}
+
+engine::Place place_of(const std::string& device) {
     if (device == "cpu")
         return {};
     if (device != "auto")
         return {device == "cuda" ? 0 : std::stoi(device.substr(5))};
-    const bool cpu_alone = precision == "f32" || tp * ep > 1;
-    const auto list = cuda::list_devices();
-    if (cpu_alone || !list)
-        return {};
-    for (const cuda::DeviceInfo& card : list->devices)
-        if (card.refusal.empty())
-            return {card.index};
+    if (const auto list = cuda::list_devices())
+        for (const cuda::DeviceInfo& card : list->devices)
+            if (card.refusal.empty())
+                return {card.index};
     return {};
 }
 
-void add_engine_flags(CLI::App& command, EngineFlags& flags) {
-    const FlagGroup group(command, kEngineFlags);
+void add_device_flag(CLI::App& command, std::string& device) {
     command
-        .add_option("--device", flags.device,
+        .add_option("--device", device,
                     "Where to run: auto (a GPU that this build has code for, else the CPU), cpu, "
                     "cuda or cuda:NUMBER")
         ->check([](const std::string& text) {
@@ -51,6 +52,11 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
                        : fmt::format("expected auto, cpu, cuda or cuda:NUMBER, got \"{}\"", text);
         })
         ->capture_default_str();
+}
+
+void add_engine_flags(CLI::App& command, EngineFlags& flags) {
+    const FlagGroup group(command, kEngineFlags);
+    add_device_flag(command, flags.device);
     command
         .add_option("--precision", flags.precision,
                     "bf16: the engine's roundings; f32: none, to hold against float32 references")

@@ -24,6 +24,11 @@ struct EngineFlags {
     engine::Place place() const;
 };
 
+// --device alone, and what its text means: auto is the first GPU that this build runs on, else the
+// CPU.
+void add_device_flag(CLI::App& command, std::string& device);
+engine::Place place_of(const std::string& device);
+
 // --device, --precision, --numerics, --activations, --threads, --tp, --ep. `flags` must live until the
 // command line is parsed.
 void add_engine_flags(CLI::App& command, EngineFlags& flags);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/bench/machine.h"
 #include "cli/bench/samples.h"
+#include "cli/engine_flags.h"
 #include "cli/tools/trace_runs.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "engine/engine.h"
+#include "graph/machine.h"
 #include "model/open.h"
 #include "numerics/counter_rng.h"
 #include "report/timeline.h"
@@ -68,7 +70,8 @@ class TraceRun {
     Result<std::unique_ptr<engine::Engine>> make_engine(engine::NodeObserver* observer) const {
         const std::int64_t rows = (options_.context + 63) / 64 * 64;
         return engine::Engine::load(opened_,
-                                    {.threads = options_.threads,
+                                    {.place = place_of(options_.device),
+                                     .threads = options_.threads,
                                      .context = options_.context + options_.steps + kWarmUp,
                                      .sequences = options_.rows,
                                      .prefill_rows = std::max<std::int64_t>(64, rows),
@@ -121,10 +124,44 @@ class TraceRun {
     }
 
     Status measure_floors() {
+        if (place_of(options_.device).is_cuda())
+            return find_machine();
         LR_TRY_ASSIGN(const FloorMeter meter, FloorMeter::make());
         ThreadPool pool(options_.threads);
         floors_ = meter.measure(pool);
         return {};
+    }
+
+    // A GPU's floors come from its description, where there is one.
+    Status find_machine() {
+        if (engine_->report().device.find("H200") == std::string::npos)
+            return {};
+        LR_TRY_ASSIGN(machine_, graph::machine("h200"));
+        return {};
+    }
+
+    // In microseconds. Operations count at the FP8 rate, which no product of any format beats.
+    double floor_us(const ops::Cost& cost) const {
+        if (!machine_)
+            return floors_.flops > 0 ? 1e6 * floors_.seconds(cost) : -1;
+        graph::Work work;
+        work.read_bytes = cost.read_bytes;
+        work.write_bytes = cost.write_bytes;
+        work.flops[static_cast<std::size_t>(graph::Unit::kFp8)] = cost.flops;
+        return graph::floor_of(*machine_, work).us;
+    }
+
+    std::string floors_text() const {
+        if (machine_)
+            return fmt::format("{}. Floors: each byte once at {:.0f} GB/s of memory, or each "
+                               "operation at {:.0f} TFLOP/s ({}).",
+                               engine_->report().device, machine_->read.value, machine_->fp8.value,
+                               machine_->read.source);
+        return fmt::format("{}, {}. Floors: each byte once at {:.1f} GB/s of memory, or each "
+                           "operation at {:.0f} GFLOP/s, measured beside it; what stays in the "
+                           "caches can beat them.",
+                           machine_facts().processor, engine_->report().device, floors_.read / 1e9,
+                           floors_.flops / 1e9);
     }
 
     // The nodes of a step that ran, with the bytes of the rows that lived.
@@ -135,7 +172,7 @@ class TraceRun {
         shape.sequences = shape.logit_rows = shape.slots = prefill ? 1 : options_.rows;
         shape.context = options_.context + (prefill ? 0 : options_.steps / 2);
         shape.kv_pages = shape.sequences * shape.pages_per_sequence();
-        const auto floor = [this](const ops::Cost& cost) { return 1e6 * floors_.seconds(cost); };
+        const auto floor = [this](const ops::Cost& cost) { return floor_us(cost); };
         const Result<graph::Step> live = graph::build_step(opened_.model(), {}, shape, ran.options);
         return live && live->nodes.size() == ran.nodes.size()
                    ? trace::describe_nodes(ran, floor, &*live)
@@ -177,12 +214,7 @@ class TraceRun {
         LR_TRY_ASSIGN(const trace::Analysis analysis, trace::analyse(std::move(last), step, false));
         const std::string title = fmt::format("{}: decode step of {} row{}", options_.model,
                                               options_.rows, options_.rows == 1 ? "" : "s");
-        const std::string notes = fmt::format(
-            "{}, {} threads. Floors: each byte once at {:.1f} GB/s of memory, or each operation at "
-            "{:.0f} GFLOP/s, measured beside it; what stays in the caches can beat them.",
-            machine_facts().processor, engine_->report().threads, floors_.read / 1e9,
-            floors_.flops / 1e9);
-        return write_file(folder / "timeline.html", report::timeline_page(analysis, title, notes));
+        return write_file(folder / "timeline.html", report::timeline_page(analysis, title, floors_text()));
     }
 
     void print(const std::vector<trace::Row>& rows, const std::vector<double>& seconds) const {
@@ -270,6 +302,7 @@ class TraceRun {
     std::optional<trace::StepRecorder> recorder_;
     std::unique_ptr<engine::Engine> engine_;
     Floors floors_;
+    std::optional<graph::Machine> machine_; // of a GPU
 };
 
 } // namespace

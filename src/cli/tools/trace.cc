@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // liverow trace: a model's steps with real times; trace analyze: what such times mean.
+#include "cli/engine_flags.h"
 #include "cli/tools/commands.h"
 #include "cli/tools/trace_runs.h"
 #include "cli/usage.h"
@@ -27,6 +28,7 @@ void add_record(CLI::App& command, TraceOptions& options) {
     command.add_option("--steps", options.steps, "Decode steps after the prompts")
         ->check(CLI::Range(1, 100000))
         ->capture_default_str();
+    add_device_flag(command, options.device);
     command.add_option("--threads", options.threads, "Threads; 0: one for each processor")
         ->check(CLI::Range(0, 4096))
         ->capture_default_str();

@@ -12,7 +12,7 @@
 namespace lr::cli {
 
 struct TraceOptions {
-    std::string model, out;
+    std::string model, out, device = "auto";
     std::int64_t rows = 1, context = 64, steps = 16;
     int threads = 0;
     bool overhead = false;

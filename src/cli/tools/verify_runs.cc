@@ -127,12 +127,10 @@ Result<std::optional<graph::Plan>> make_plan(const graph::Step& step,
                                              const std::vector<std::string>& rewrites) {
     graph::Plan plan = graph::reference_plan(step);
     for (const std::string& rewrite : rewrites) {
-        Result<graph::Plan> next = graph::apply_rewrite(step, plan, rewrite);
-        if (!next && next.error().message().find("stand nowhere") != std::string::npos)
+        LR_TRY_ASSIGN(const graph::Rewrite* found, graph::find_rewrite(rewrite));
+        if (graph::find_matches(step, *found).empty())
             return std::optional<graph::Plan>();
-        if (!next)
-            return fail(std::move(next).error());
-        plan = std::move(*next);
+        LR_TRY_ASSIGN(plan, graph::apply_rewrite(step, plan, rewrite));
     }
     LR_TRY(graph::verify_plan(step, plan));
     return std::optional(std::move(plan));
