@@ -32,6 +32,7 @@ struct Merge {
 
 template <int kDh>
 __global__ void __launch_bounds__(kThreads) attention_decode_kernel(AttentionParams p) {
+    wait_for_inputs();
     extern __shared__ __align__(16) std::byte shared[];
     constexpr int kStride = kDh + kPad;
     const int split = static_cast<int>(blockIdx.x), kv_head = static_cast<int>(blockIdx.y);
@@ -111,6 +112,7 @@ __global__ void __launch_bounds__(kThreads) attention_decode_kernel(AttentionPar
 }
 
 template <int kDh> __global__ void merge_splits_kernel(AttentionParams p) {
+    wait_for_inputs();
     const std::int64_t row = blockIdx.y;
     const int head = static_cast<int>(blockIdx.x), c = threadIdx.x;
     const std::int32_t b = p.sequence(row);

@@ -20,6 +20,7 @@ constexpr int kVectors = 64; // of a block
 
 template <int kDh>
 __global__ void __launch_bounds__(kThreads) attention_prefill_kernel(AttentionParams p, int rows) {
+    wait_for_inputs();
     extern __shared__ __align__(16) std::byte shared[];
     auto* const memory = reinterpret_cast<Bf16*>(shared);
     constexpr int kStride = kDh + kPad;

@@ -24,6 +24,7 @@ struct Params {
 };
 
 __global__ void __launch_bounds__(kThreads) kv_store_kernel(Params p) {
+    wait_for_inputs();
     const std::int64_t row = blockIdx.x;
     const std::int64_t slot = is_live(row, p.n_live) ? p.kv_slot[row] : -1;
     if (slot < 0)

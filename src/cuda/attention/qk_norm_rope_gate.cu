@@ -62,6 +62,7 @@ __device__ void zero(Bf16* y, int count) {
 }
 
 __global__ void __launch_bounds__(kWarps* kWarp) qk_norm_rope_gate_kernel(Params p) {
+    wait_for_inputs();
     __shared__ float heads[kWarps][kMaxWidth];
     float* const x = heads[threadIdx.x / kWarp];
     const int all = p.q_heads + p.kv_heads;

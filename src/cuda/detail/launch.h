@@ -9,6 +9,14 @@
 
 namespace lr::cuda::detail {
 
+// In every kernel, before it reads or writes anything but weights: a kernel may begin while the one
+// before it in the stream still runs, and this waits for its end. Since all of them do, everything
+// enqueued before has ended too. Then the next one may begin.
+__device__ inline void wait_for_inputs() {
+    asm volatile("griddepcontrol.wait;" : : : "memory");
+    asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
+}
+
 struct LaunchShape {
     dim3 grid = 1;
     dim3 block = 1;
@@ -25,6 +33,11 @@ Status launch(const char* name, void (*kernel)(Params...), const LaunchShape& sh
     config.blockDim = shape.block;
     config.dynamicSmemBytes = shape.shared_bytes;
     config.stream = native(stream);
+    cudaLaunchAttribute early{};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    config.attrs = &early;
+    config.numAttrs = 1;
     constexpr std::size_t kAlwaysAllowed = 48 << 10;
     if (shape.shared_bytes > kAlwaysAllowed)
         CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,

@@ -44,6 +44,7 @@ struct Params {
 };
 
 __global__ void __launch_bounds__(kThreads) count_pairs_kernel(Params p) {
+    wait_for_inputs();
     __shared__ int total;
     if (threadIdx.x == 0)
         total = 0;
@@ -85,6 +86,7 @@ __device__ void write_endpoints(const Params& p, int count, int* scratch) {
 }
 
 __global__ void __launch_bounds__(kOneBlock) scan_kernel(Params p) {
+    wait_for_inputs();
     __shared__ int scratch[kOneBlock / kWarp];
     const int e = static_cast<int>(threadIdx.x);
     write_endpoints(p, e < p.local ? p.counts[e] : 0, scratch);
@@ -98,6 +100,7 @@ __device__ void hand_on(const Params& p, std::int64_t i) {
 
 // Everything, for at most kOneBlock pairs and experts.
 __global__ void __launch_bounds__(kOneBlock) few_pairs_kernel(Params p) {
+    wait_for_inputs();
     __shared__ int expert[kOneBlock], counts[kOneBlock], scratch[kOneBlock / kWarp];
     const int i = static_cast<int>(threadIdx.x);
     const int pairs = static_cast<int>(p.n * p.slots);
@@ -124,6 +127,7 @@ __global__ void __launch_bounds__(kOneBlock) few_pairs_kernel(Params p) {
 }
 
 __global__ void __launch_bounds__(kThreads) clear_kernel(Params p) {
+    wait_for_inputs();
     const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
     if (i < p.rows)
         p.row_map[i] = -1;
@@ -134,6 +138,7 @@ __global__ void __launch_bounds__(kThreads) clear_kernel(Params p) {
 }
 
 __global__ void __launch_bounds__(kThreads) place_pairs_kernel(Params p) {
+    wait_for_inputs();
     __shared__ int found[kWarps];
     const int e = static_cast<int>(blockIdx.x);
     const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = threadIdx.x % kWarp;

@@ -42,6 +42,7 @@ __device__ unsigned long long rank_key(float x, int e) {
 }
 
 __global__ void __launch_bounds__(kWarps* kWarp) routing_scores_kernel(Params p) {
+    wait_for_inputs();
     const std::int64_t token = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
     const int lane = threadIdx.x % kWarp;
     if (token >= p.n)

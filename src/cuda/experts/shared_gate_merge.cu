@@ -23,6 +23,7 @@ struct Params {
 };
 
 __global__ void __launch_bounds__(kThreads) shared_gate_merge_kernel(Params p) {
+    wait_for_inputs();
     __shared__ float partial[kThreads / kWarp];
     const std::int64_t token = blockIdx.x;
     const bool live = is_live(token, p.n_live);

@@ -20,6 +20,7 @@ struct Params {
 };
 
 __global__ void __launch_bounds__(kThreads) silu_mul_kernel(Params p) {
+    wait_for_inputs();
     const std::int64_t token = blockIdx.y;
     const std::int64_t c = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * 8;
     if (c >= p.width)

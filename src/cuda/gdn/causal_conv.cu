@@ -51,6 +51,7 @@ __device__ std::int64_t sequence_of(const Params& p, std::int64_t row) {
 }
 
 __global__ void __launch_bounds__(kThreads) causal_conv_kernel(Params p) {
+    wait_for_inputs();
     const std::int64_t c = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * 8;
     if (c >= p.channels)
         return;
@@ -89,6 +90,7 @@ __global__ void __launch_bounds__(kThreads) causal_conv_kernel(Params p) {
 }
 
 __global__ void __launch_bounds__(kThreads) conv_state_kernel(Params p) {
+    wait_for_inputs();
     const std::int64_t c = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
     const std::int64_t b = blockIdx.y;
     if (c >= p.channels || p.slot[b] < 0)

@@ -24,6 +24,7 @@ struct Params {
 };
 
 __global__ void __launch_bounds__(kThreads) chunk_cumsum_kernel(Params p) {
+    wait_for_inputs();
     const std::int64_t head = std::int64_t{blockIdx.y} * kThreads + threadIdx.x;
     if (head >= p.heads)
         return;

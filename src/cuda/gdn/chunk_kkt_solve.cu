@@ -22,6 +22,7 @@ struct Params {
 };
 
 __global__ void __launch_bounds__(kChunkThreads) chunk_kkt_solve_kernel(Params p) {
+    wait_for_inputs();
     extern __shared__ __align__(16) std::byte shared[];
     __shared__ float beta[kChunk], g[kChunk];
     Pieces pieces{shared};

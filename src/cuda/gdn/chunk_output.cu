@@ -37,6 +37,7 @@ __device__ void weigh_scores(Tile q, Tile k, const float* g, int row, int dk, Ti
 }
 
 __global__ void __launch_bounds__(kChunkThreads) chunk_output_kernel(Params p) {
+    wait_for_inputs();
     extern __shared__ __align__(16) std::byte shared[];
     __shared__ float g[kChunk];
     Pieces pieces{shared};

@@ -48,6 +48,7 @@ __device__ void weigh_rows(Tile inverse, const float* factor, Rows<const Bf16> f
 }
 
 __global__ void __launch_bounds__(kChunkThreads) chunk_recompute_wu_kernel(Params p) {
+    wait_for_inputs();
     extern __shared__ __align__(16) std::byte shared[];
     __shared__ float factor[kChunk], g[kChunk];
     Pieces pieces{shared};

@@ -151,6 +151,7 @@ __device__ void zero_chunk(const Params& p, std::int64_t c, int head, int first)
 }
 
 __global__ void __launch_bounds__(kChunkThreads) chunk_state_kernel(Params p) {
+    wait_for_inputs();
     extern __shared__ __align__(16) std::byte shared[];
     const int slices = p.dv / p.slice;
     const int head = static_cast<int>(blockIdx.x) / slices;

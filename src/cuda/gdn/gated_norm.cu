@@ -28,6 +28,7 @@ __device__ std::uint32_t pair_at(const Bf16* p) {
 }
 
 __global__ void __launch_bounds__(kWarps* kWarp) gated_norm_kernel(Params p) {
+    wait_for_inputs();
     const std::int64_t item = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
     const std::int64_t row = item / p.heads, first = item % p.heads * p.dv;
     const int lane = threadIdx.x % kWarp;

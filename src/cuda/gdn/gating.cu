@@ -21,6 +21,7 @@ struct Params {
 };
 
 __global__ void __launch_bounds__(kThreads) gating_kernel(Params p) {
+    wait_for_inputs();
     const std::int64_t item = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
     const std::int64_t row = item / p.heads, head = item % p.heads;
     if (row >= p.n)

@@ -12,6 +12,7 @@ constexpr int kThreads = 128;
 
 __global__ void initial_state_mask_kernel(const std::int32_t* prefix_len, std::int32_t* mask,
                                           std::int64_t count) {
+    detail::wait_for_inputs();
     const std::int64_t b = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
     if (b < count)
         mask[b] = prefix_len[b] > 0 ? 1 : 0;

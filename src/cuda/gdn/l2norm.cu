@@ -24,6 +24,7 @@ struct Params {
 };
 
 __global__ void __launch_bounds__(kWarps* kWarp) l2norm_kernel(Params p) {
+    wait_for_inputs();
     const std::int64_t item = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
     const std::int64_t row = item / p.heads, head = item % p.heads;
     const int lane = threadIdx.x % kWarp;

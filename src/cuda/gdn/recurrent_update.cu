@@ -72,6 +72,7 @@ __device__ void load_unit(const Bf16* x, int dk, float scale, float4 (&out)[kVec
 
 template <typename State, int kVectors>
 __global__ void __launch_bounds__(kThreads) recurrent_update_kernel(Params p) {
+    wait_for_inputs();
     const std::int64_t row = blockIdx.y;
     const int blocks = (p.dv + kBlockRows - 1) / kBlockRows;
     const int head = static_cast<int>(blockIdx.x) / blocks;

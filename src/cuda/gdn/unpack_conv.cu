@@ -46,6 +46,7 @@ __device__ void copy_column(const Params& p, std::int64_t row, int c, bool live)
 }
 
 __global__ void __launch_bounds__(kThreads) unpack_conv_kernel(Params p) {
+    wait_for_inputs();
     const std::int64_t row = blockIdx.y;
     const int c = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
     const std::int64_t slot = is_live(row, p.n_live) ? p.slot[row] : -1;

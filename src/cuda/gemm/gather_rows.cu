@@ -20,6 +20,7 @@ struct Params {
 };
 
 __global__ void __launch_bounds__(kThreads) gather_rows_kernel(Params p) {
+    wait_for_inputs();
     const std::int64_t row = p.rows[blockIdx.x];
     for (std::int64_t at = threadIdx.x * kVectorBytes; at < p.bytes; at += kThreads * kVectorBytes)
         *reinterpret_cast<uint4*>(p.y + blockIdx.x * p.y_stride + at) =

@@ -21,6 +21,7 @@ struct Params {
 };
 
 __global__ void __launch_bounds__(kThreads) linear_splitk_kernel(Params p) {
+    wait_for_inputs();
     const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = threadIdx.x % kWarp;
     const int g = lane / 4, t = lane % 4;
     const std::int64_t output0 = (std::int64_t{blockIdx.x} * (kThreads / kWarp) + warp) * 16;

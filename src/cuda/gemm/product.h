@@ -101,41 +101,52 @@ __device__ inline uint2 load_stream8(const std::byte* p) {
     return v;
 }
 
-// Unit at column k of row `row` (of all groups) of w.
+// Bytes that k values of a row take.
+template <Codes kCodes> __host__ __device__ constexpr int code_bytes(int k) {
+    return kCodes == Codes::kBf16 ? 2 * k : kCodes == Codes::kFp8 ? k : k / 2;
+}
+
+// A unit of w at `codes`, of NVFP4 with its scale.
 template <typename F>
-__device__ inline Raw load_w(const ProductParams& p, std::int64_t row, int k) {
+__device__ inline Raw load_w(const std::byte* codes, const std::uint8_t* scale) {
     Raw raw{};
-    const std::byte* const at = p.w + row * p.w_stride;
-    if constexpr (F::kW == Codes::kBf16)
-        raw.low = load_stream16(at + std::int64_t{2} * k);
-    else if constexpr (F::kW == Codes::kFp8)
-        raw.low = load_stream16(at + k);
-    else {
-        const uint2 codes = load_stream8(at + k / 2);
-        raw.low.x = codes.x;
-        raw.low.y = codes.y;
-        raw.scale = static_cast<const std::uint8_t*>(p.w_scale)[row * p.w_scale_stride + k / 16];
+    if constexpr (F::kW == Codes::kNvfp4) {
+        const uint2 pairs = load_stream8(codes);
+        raw.low.x = pairs.x;
+        raw.low.y = pairs.y;
+        raw.scale = *scale;
+    } else {
+        raw.low = load_stream16(codes);
     }
     return raw;
 }
 
 template <typename F>
-__device__ inline Raw load_x(const ProductParams& p, std::int64_t token, int k) {
+__device__ inline Raw load_x(const std::byte* codes, const std::uint8_t* scale) {
     Raw raw{};
-    const std::byte* const at = p.x + token * p.x_stride;
-    if constexpr (F::kX == Codes::kBf16) {
-        raw.low = *reinterpret_cast<const uint4*>(at + std::int64_t{2} * k);
-        if constexpr (F::kUnit == 16)
-            raw.high = *reinterpret_cast<const uint4*>(at + std::int64_t{2} * k + 16);
-    } else if constexpr (F::kX == Codes::kFp8) {
-        raw.low = *reinterpret_cast<const uint4*>(at + k);
+    if constexpr (F::kX == Codes::kNvfp4) {
+        const uint2 pairs = *reinterpret_cast<const uint2*>(codes);
+        raw.low.x = pairs.x;
+        raw.low.y = pairs.y;
+        raw.scale = *scale;
     } else {
-        const uint2 codes = *reinterpret_cast<const uint2*>(at + k / 2);
-        raw.low.x = codes.x;
-        raw.low.y = codes.y;
-        raw.scale = static_cast<const std::uint8_t*>(p.x_scale)[token * p.x_scale_stride + k / 16];
+        raw.low = *reinterpret_cast<const uint4*>(codes);
+        if constexpr (F::kX == Codes::kBf16 && F::kUnit == 16)
+            raw.high = *reinterpret_cast<const uint4*>(codes + 16);
     }
     return raw;
+}
+
+// The same at column k of row `row` (of all groups) of w, and of a row of x.
+template <typename F>
+__device__ inline Raw load_w(const ProductParams& p, std::int64_t row, int k) {
+    return load_w<F>(p.w + row * p.w_stride + code_bytes<F::kW>(k),
+                     static_cast<const std::uint8_t*>(p.w_scale) + row * p.w_scale_stride + k / 16);
+}
+template <typename F>
+__device__ inline Raw load_x(const ProductParams& p, std::int64_t token, int k) {
+    return load_x<F>(p.x + token * p.x_stride + code_bytes<F::kX>(k),
+                     static_cast<const std::uint8_t*>(p.x_scale) + token * p.x_scale_stride + k / 16);
 }
 
 __device__ inline std::uint32_t multiply_pairs(std::uint32_t a, std::uint32_t b) {

@@ -290,6 +290,7 @@ __device__ inline int4 find_tile(const ProductParams& p) {
 template <typename F, bool kGate, bool kSplit>
 __global__ void __launch_bounds__(TileProduct<F, kGate>::kThreads)
     product_tile_kernel(ProductParams p) {
+    wait_for_inputs();
     using Product = TileProduct<F, kGate>;
     extern __shared__ __align__(16) std::byte shared[];
     __shared__ int4 found;
@@ -331,6 +332,7 @@ Status launch_tile(const ProductParams& params, const ProductChoice& choice, con
 
 // Adds the slices' sums in ascending order.
 template <typename F> __global__ void sum_slices_kernel(ProductParams p) {
+    wait_for_inputs();
     const std::int64_t row = blockIdx.y;
     const std::int64_t column = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
     if (column >= p.outputs)

@@ -22,6 +22,7 @@ struct Params {
 };
 
 __global__ void __launch_bounds__(kThreads) splitk_reduce_kernel(Params p) {
+    wait_for_inputs();
     const std::int64_t item = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
     const std::int64_t row = item / p.outputs, column = item % p.outputs;
     if (row >= p.n)

@@ -55,6 +55,7 @@ __device__ void zero_row(const Params& p, std::int64_t row) {
 }
 
 __global__ void __launch_bounds__(kThreads) add_rmsnorm_kernel(Params p) {
+    wait_for_inputs();
     __shared__ float partial[kThreads / kWarp];
     const std::int64_t row = blockIdx.x;
     if (!is_live(row, p.n_live))

@@ -24,6 +24,7 @@ struct Params {
 };
 
 __global__ void __launch_bounds__(kThreads) embedding_lookup_kernel(Params p) {
+    wait_for_inputs();
     const std::int64_t row = blockIdx.x;
     std::int64_t id = is_live(row, p.n_live) ? p.ids[row] - p.first : -1;
     if (id >= p.rows)

@@ -30,6 +30,7 @@ __device__ void store_codes(const Params& p, std::int64_t row, std::int64_t firs
 }
 
 __global__ void __launch_bounds__(kThreads) fp8_quant_groups_kernel(Params p, std::int64_t groups) {
+    wait_for_inputs();
     const std::int64_t item = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) / kGroupLanes;
     const int lane = threadIdx.x % kGroupLanes;
     const std::int64_t row = item / groups, group = item % groups;
@@ -49,6 +50,7 @@ __global__ void __launch_bounds__(kThreads) fp8_quant_groups_kernel(Params p, st
 }
 
 __global__ void __launch_bounds__(kThreads) fp8_quant_rows_kernel(Params p) {
+    wait_for_inputs();
     __shared__ std::uint32_t partial[kThreads / kWarp];
     const std::int64_t row = blockIdx.x;
     const bool live = p.rows.live(row);

@@ -25,6 +25,7 @@ struct Params {
 };
 
 __global__ void __launch_bounds__(kThreads) nvfp4_quant_kernel(Params p) {
+    wait_for_inputs();
     const std::int64_t item = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
     const std::int64_t row = item / p.blocks, block = item % p.blocks;
     if (row >= p.n)

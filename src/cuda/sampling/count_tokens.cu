@@ -31,6 +31,7 @@ __device__ std::uint32_t counted(std::uint32_t entry, bool generated) {
 }
 
 __global__ void __launch_bounds__(kThreads) count_tokens_kernel(Params p) {
+    wait_for_inputs();
     const std::int64_t row = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
     if (row >= p.n || !is_live(row, p.n_live) || p.sequence[row] < 0)
         return;

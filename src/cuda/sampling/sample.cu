@@ -216,6 +216,7 @@ __device__ int draw(const Params& p, std::int64_t at, const Row& row, Shared& sh
 }
 
 __global__ void __launch_bounds__(kRowThreads) sample_kernel(Params p) {
+    wait_for_inputs();
     __shared__ Shared shared;
     const std::int64_t at = blockIdx.x;
     if (!is_live(at, p.m_live)) {

@@ -29,6 +29,7 @@ struct Params {
 };
 
 __global__ void __launch_bounds__(kRowThreads) token_logprobs_kernel(Params p) {
+    wait_for_inputs();
     __shared__ std::uint64_t words[kRowWarps];
     __shared__ double doubles[kRowWarps];
     const std::int64_t row = blockIdx.x;
