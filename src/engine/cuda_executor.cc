@@ -23,25 +23,29 @@ Result<std::unique_ptr<CudaExecutor>> CudaExecutor::create(const ExecutorParts& 
 }
 
 Result<Executable*> CudaExecutor::prepare(const graph::StepShape& shape) {
-    for (const Prepared& prepared : prepared_)
-        if (prepared.executable->step().shape == shape)
-            return prepared.executable.get();
-    LR_TRY(cuda::use_device(device_)); // of this thread
+    for (const auto& executable : executables_)
+        if (executable->step().shape == shape)
+            return executable.get();
     LR_TRY_ASSIGN(graph::Step step,
                   graph::build_step(parts_.model, parts_.shard, shape, parts_.options));
-    Prepared prepared;
-    prepared.executable = std::make_unique<Executable>(std::move(step));
-    const Executable& executable = *prepared.executable;
-    LR_TRY(graph::verify_plan(executable.step_, executable.plan_, &executable.memory_));
+    auto executable = std::make_unique<CudaExecutable>(std::move(step));
+    LR_TRY(graph::verify_plan(executable->step_, executable->plan_, &executable->memory_));
+    executables_.push_back(std::move(executable));
+    return executables_.back().get();
+}
+
+Status CudaExecutor::place(CudaExecutable& executable) {
+    if (executable.input_region)
+        return {};
     LR_TRY(weights_.load(executable.step_));
-    LR_TRY_ASSIGN(prepared.inputs, memory_->allocate(executable.inputs_.bytes(), "step inputs"));
     std::int64_t scratch = 256;
     for (const graph::Node& node : executable.step_.nodes)
         scratch = std::max(scratch, cuda::scratch_bytes(node.args));
     LR_TRY(grow(arena_, arena_bytes_, executable.memory_.arena_bytes, "activations"));
     LR_TRY(grow(scratch_, scratch_bytes_, scratch, "scratch"));
-    prepared_.push_back(std::move(prepared));
-    return prepared_.back().executable.get();
+    LR_TRY_ASSIGN(executable.input_region,
+                  memory_->allocate(executable.inputs_.bytes(), "step inputs"));
+    return {};
 }
 
 Status CudaExecutor::grow(std::unique_ptr<Region>& region, std::int64_t& size, std::int64_t bytes,
@@ -58,26 +62,19 @@ Status CudaExecutor::grow(std::unique_ptr<Region>& region, std::int64_t& size, s
 }
 
 Result<StateStore> CudaExecutor::allocate_states(const graph::Step& step) {
+    LR_TRY(cuda::use_device(device_)); // of this thread
+    LR_TRY(weights_.load(step));
     return StateStore::allocate(step, memory_);
 }
 
-CudaExecutor::Prepared& CudaExecutor::find(const Executable& executable) {
-    const auto found = std::find_if(
-        prepared_.begin(), prepared_.end(),
-        [&](const Prepared& prepared) { return prepared.executable.get() == &executable; });
-    LR_CHECK(found != prepared_.end());
-    return *found;
-}
-
-Status CudaExecutor::launch(const Prepared& prepared, const graph::Node& node,
+Status CudaExecutor::launch(const CudaExecutable& executable, const graph::Node& node,
                             StateStore& states) {
-    const Executable& executable = *prepared.executable;
     const graph::Step& step = executable.step_;
     const TensorAddress address = [&](graph::TensorId id) -> std::byte* {
         const graph::Tensor& tensor = step.tensors[static_cast<std::size_t>(id)];
         switch (tensor.role) {
         case graph::Role::kInput:
-            return prepared.inputs->data() + executable.inputs_.offset(tensor.input);
+            return executable.input_region->data() + executable.inputs_.offset(tensor.input);
         case graph::Role::kWeight: // read-only; views of weights are never written
             return const_cast<std::byte*>(weights_.data(tensor.entry));
         case graph::Role::kState:
@@ -97,26 +94,25 @@ Status CudaExecutor::launch(const Prepared& prepared, const graph::Node& node,
     return {};
 }
 
-Status CudaExecutor::enqueue(const Prepared& prepared, StateStore& states) {
-    const Executable& executable = *prepared.executable;
+Status CudaExecutor::enqueue(const CudaExecutable& executable, StateStore& states) {
     for (const graph::Launch& each : executable.plan_.launches)
         for (const std::int32_t index : each.nodes)
-            LR_TRY(launch(prepared, executable.step_.nodes[static_cast<std::size_t>(index)],
+            LR_TRY(launch(executable, executable.step_.nodes[static_cast<std::size_t>(index)],
                           states));
     return {};
 }
 
-Status CudaExecutor::run_observed(const Prepared& prepared, StateStore& states) {
+Status CudaExecutor::run_observed(const CudaExecutable& executable, StateStore& states) {
     constexpr std::int64_t kLaunchNs = 10'000; // of the host, a node with its mark, at most
-    const graph::Step& step = prepared.executable->step_;
+    const graph::Step& step = executable.step_;
     LR_TRY_ASSIGN(cuda::Timeline timeline, cuda::Timeline::create(step.nodes.size() + 1));
     LR_TRY(cuda::hold(stream_.get(), kLaunchNs * std::ssize(step.nodes)));
     LR_TRY(timeline.mark(stream_.get()));
     std::vector<const graph::Node*> ran;
-    for (const graph::Launch& each : prepared.executable->plan_.launches)
+    for (const graph::Launch& each : executable.plan_.launches)
         for (const std::int32_t index : each.nodes) {
             ran.push_back(&step.nodes[static_cast<std::size_t>(index)]);
-            LR_TRY(launch(prepared, *ran.back(), states));
+            LR_TRY(launch(executable, *ran.back(), states));
             LR_TRY(timeline.mark(stream_.get()));
         }
     LR_TRY_ASSIGN(const std::vector<std::int64_t> ends, timeline.nanoseconds());
@@ -127,44 +123,45 @@ Status CudaExecutor::run_observed(const Prepared& prepared, StateStore& states) 
     return {};
 }
 
-Status CudaExecutor::capture(Prepared& prepared, StateStore& states) {
-    if (prepared.graph && prepared.arena_generation == generation_)
+Status CudaExecutor::capture(CudaExecutable& executable, StateStore& states) {
+    if (executable.graph && executable.generation == generation_)
         return {};
-    prepared.graph.reset();
+    executable.graph.reset();
     LR_TRY_ASSIGN(cuda::CapturedGraph graph,
                   cuda::CapturedGraph::capture(stream_.get(),
-                                               [&] { return enqueue(prepared, states); }));
-    prepared.graph.emplace(std::move(graph));
-    prepared.arena_generation = generation_;
+                                               [&] { return enqueue(executable, states); }));
+    executable.graph.emplace(std::move(graph));
+    executable.generation = generation_;
     return {};
 }
 
-Status CudaExecutor::run(Executable& executable, std::span<const std::byte> inputs,
+Status CudaExecutor::run(Executable& prepared, std::span<const std::byte> inputs,
                          StateStore& states) {
     LR_TRY(cuda::use_device(device_));
-    Prepared& prepared = find(executable);
+    auto& executable = static_cast<CudaExecutable&>(prepared);
     LR_CHECK_EQ(static_cast<std::int64_t>(inputs.size()), executable.inputs_.bytes());
-    prepared.fetched.clear();
-    LR_TRY(memory_->copy_in(prepared.inputs->data(), inputs));
+    LR_TRY(place(executable));
+    executable.fetched.clear();
+    LR_TRY(memory_->copy_in(executable.input_region->data(), inputs));
     if (parts_.observer)
-        return run_observed(prepared, states);
-    LR_TRY(capture(prepared, states));
-    LR_TRY(prepared.graph->replay(stream_.get()));
+        return run_observed(executable, states);
+    LR_TRY(capture(executable, states));
+    LR_TRY(executable.graph->replay(stream_.get()));
     return cuda::synchronize(stream_.get());
 }
 
-Result<ConstView> CudaExecutor::tensor(Executable& executable, graph::TensorId id) {
-    Prepared& prepared = find(executable);
+Result<ConstView> CudaExecutor::tensor(Executable& prepared, graph::TensorId id) {
+    auto& executable = static_cast<CudaExecutable&>(prepared);
     const graph::Tensor& tensor = executable.step_.tensors[static_cast<std::size_t>(id)];
-    if (!prepared.fetched.contains(id)) {
+    if (!executable.fetched.contains(id)) {
         const std::int64_t offset = executable.memory_.offset[static_cast<std::size_t>(id)];
         LR_CHECK_GE(offset, 0);
         LR_TRY_ASSIGN(Buffer host, Buffer::allocate(tensor.bytes(), tensor.name));
         LR_TRY(memory_->copy_out({host.data(), static_cast<std::size_t>(tensor.bytes())},
                                  arena_->data() + offset));
-        prepared.fetched.emplace(id, std::move(host));
+        executable.fetched.emplace(id, std::move(host));
     }
-    return ConstView(prepared.fetched.at(id).data(), tensor.dtype, tensor.shape);
+    return ConstView(executable.fetched.at(id).data(), tensor.dtype, tensor.shape);
 }
 
 } // namespace lr::engine

@@ -14,6 +14,16 @@
 
 namespace lr::engine {
 
+// A step and what the device holds for it.
+struct CudaExecutable final : Executable {
+    using Executable::Executable;
+
+    std::unique_ptr<Region> input_region;
+    std::optional<cuda::CapturedGraph> graph; // on the memory of `generation`
+    std::int64_t generation = -1;
+    std::map<graph::TensorId, Buffer> fetched; // of the last run
+};
+
 class CudaExecutor final : public Executor {
   public:
     // On GPU `device`, with one rank.
@@ -28,29 +38,21 @@ class CudaExecutor final : public Executor {
     Result<ConstView> tensor(Executable& executable, graph::TensorId id) override;
 
   private:
-    // What the device holds for an executable.
-    struct Prepared {
-        std::unique_ptr<Executable> executable;
-        std::unique_ptr<Region> inputs;
-        std::optional<cuda::CapturedGraph> graph; // of one arena
-        std::int64_t arena_generation = -1;
-        std::map<graph::TensorId, Buffer> fetched; // of the last run
-    };
-
     CudaExecutor(const ExecutorParts& parts, std::int32_t device, std::string name,
                  cuda::StreamOwner stream)
         : parts_(parts), device_(device), name_(std::move(name)), stream_(std::move(stream)),
           memory_(std::make_shared<CudaMemory>(stream_.get())),
           weights_(parts.weights, parts.pool, stream_.get()) {}
 
-    Prepared& find(const Executable& executable);
+    // Device memory for all that the step needs.
+    Status place(CudaExecutable& executable);
     Status grow(std::unique_ptr<Region>& region, std::int64_t& size, std::int64_t bytes,
                 std::string_view what);
-    Status capture(Prepared& prepared, StateStore& states);
-    Status enqueue(const Prepared& prepared, StateStore& states);
-    Status launch(const Prepared& prepared, const graph::Node& node, StateStore& states);
+    Status capture(CudaExecutable& executable, StateStore& states);
+    Status enqueue(const CudaExecutable& executable, StateStore& states);
+    Status launch(const CudaExecutable& executable, const graph::Node& node, StateStore& states);
     // Node by node with marks between them, for the observer.
-    Status run_observed(const Prepared& prepared, StateStore& states);
+    Status run_observed(const CudaExecutable& executable, StateStore& states);
 
     ExecutorParts parts_;
     std::int32_t device_;
@@ -58,7 +60,7 @@ class CudaExecutor final : public Executor {
     cuda::StreamOwner stream_;
     std::shared_ptr<CudaMemory> memory_;
     DeviceWeights weights_;
-    std::vector<Prepared> prepared_;
+    std::vector<std::unique_ptr<CudaExecutable>> executables_; // prepare's alone
     std::unique_ptr<Region> arena_, scratch_; // shared by all: one step runs at a time
     std::int64_t arena_bytes_ = 0, scratch_bytes_ = 0;
     std::int64_t generation_ = 0; // of arena and scratch

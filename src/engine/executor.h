@@ -19,6 +19,7 @@ namespace lr::engine {
 class Executable {
   public:
     explicit Executable(graph::Step step);
+    virtual ~Executable() = default;
     Executable(const Executable&) = delete;
     Executable& operator=(const Executable&) = delete;
 
@@ -61,8 +62,10 @@ class Executor {
     // For people: "CPU avx2, 2 threads", with the threads of all ranks, or "cuda:0 NVIDIA H200".
     virtual std::string device(int threads) const = 0;
     // The executable of a shape, built on first use.
+    // While a step runs, another thread may prepare one; the other functions are called by one
+    // thread at a time.
     virtual Result<Executable*> prepare(const graph::StepShape& shape) = 0;
-    // Memory for the states of a step.
+    // Memory for the states of a step, and for its weights where they are not the host's.
     virtual Result<StateStore> allocate_states(const graph::Step& step) = 0;
     // Runs the step on inputs filled by InputBlock::fill and waits for its end; every rank does, at
     // the same time. States must be those of this shape.
