@@ -11,7 +11,6 @@
 #include "cli/usage.h"
 #include "core/buffer.h"
 #include "core/log.h"
-#include "cuda/device.h"
 #include "text/answer.h"
 
 #include <CLI/CLI.hpp>
@@ -36,7 +35,7 @@ class Run {
         LR_TRY(read_prompt());
         LR_TRY(start_engine());
         if (!options_.quiet) {
-            say_device();
+            say_device(model_->engine->report());
             log_info("sampling: {}", describe(sampling_));
         }
         if (!options_.logits.empty()) {
@@ -260,12 +259,8 @@ void add_output_flags(CLI::App& run, RunOptions& options) {
 
 } // namespace
 
-void say_device() {
-    const auto devices = cuda::list_devices();
-    if (!devices)
-        log_info("device: CPU ({})", devices.error().message());
-    else
-        log_info("device: CPU (this version runs no model on the GPU yet)");
+void say_device(const engine::LoadReport& load) {
+    log_info("device: {}", load.device);
 }
 
 void report_run(const LoadedModel& model, std::int64_t prompt_tokens, double prefill_seconds,

@@ -74,7 +74,7 @@ Status run_chat(const RunOptions& options) {
     LR_TRY_ASSIGN(const std::int64_t prompt, ChatSession::prompt_tokens(*model, request));
     LR_TRY(model->start(prompt + options.tokens, options.choices + 1));
     if (!options.quiet) {
-        say_device();
+        say_device(model->engine->report());
         log_info("sampling: {}", describe(request.sampling));
     }
     ChatSession session(*model, ChatSession::Reuse::kNone);

@@ -36,6 +36,6 @@ void report_run(const LoadedModel& model, std::int64_t prompt_tokens, double pre
                 std::int64_t decode_steps, double decode_seconds);
 
 // The CPU runs everything today; says once why a GPU that may be there is not used.
-void say_device();
+void say_device(const engine::LoadReport& load);
 
 } // namespace lr::cli

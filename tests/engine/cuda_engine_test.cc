@@ -64,34 +64,38 @@ TEST_P(CudaEngine, StepsAreTheSameBitsTwiceAndInOtherSlots) {
     }
 }
 
-TEST_P(CudaEngine, AgreesWithTheCpuAsFarAsRoundingsAllow) {
+// What bf16 costs each of the two against f32, at each row of a prompt and of a decode, is about the
+// same. (Neither is routed as f32 is, so single rows may be far off.)
+TEST_P(CudaEngine, IsAsNearToF32AsTheCpuIs) {
     if (!on_gpu())
         return;
-    auto gpu = load({.cuda = 0});
-    auto cpu = load({});
-    const auto ids = some_ids(200, cpu.engine->config().vocab_size, 11);
-    const auto vocab = static_cast<std::size_t>(cpu.engine->config().vocab_size);
-    Agreement agreement;
-    const auto compare = [&](const std::vector<float>& a, const std::vector<float>& b) {
-        ASSERT_EQ(a.size(), b.size());
-        for (std::size_t at = 0; at < a.size(); at += vocab)
-            agreement.add({a.begin() + at, a.begin() + at + vocab},
-                          {b.begin() + at, b.begin() + at + vocab});
-    };
-    const SequenceId on_cpu = open(*cpu.engine), on_gpu = open(*gpu.engine);
-    compare(prefill(*cpu.engine, on_cpu, ids, Logits::kAll),
-            prefill(*gpu.engine, on_gpu, ids, Logits::kAll));
-    for (int i = 0; i < 32; ++i)
-        compare(decode(*cpu.engine, on_cpu, ids[static_cast<std::size_t>(i)]),
-                decode(*gpu.engine, on_gpu, ids[static_cast<std::size_t>(i)]));
-    std::printf("%s: KL mean %.1e, worst %.1e, %d of %d rows have another likeliest token (widest "
-                "lead %.1e)\n",
-                GetParam().c_str(), agreement.mean(), agreement.worst(), agreement.flips(),
-                agreement.rows(), agreement.widest_flip());
-    if (GetParam() == "tiny") { // a random mixture routes elsewhere at the least rounding
-        EXPECT_LE(agreement.mean(), 1e-4);
-        EXPECT_LE(10 * agreement.flips(), agreement.rows());
+    EngineOptions exact = options({});
+    exact.precision = ops::Precision::kF32;
+    Loaded loaded[] = {load_engine(model_folder(GetParam()), exact), load({}), load({.cuda = 0})};
+    const auto vocab = static_cast<std::ptrdiff_t>(loaded[0].engine->config().vocab_size);
+    const auto ids = some_ids(200, vocab, 11);
+    std::vector<float> logits[3];
+    for (std::size_t i = 0; i < 3; ++i) {
+        Engine& engine = *loaded[i].engine;
+        const SequenceId id = open(engine);
+        logits[i] = prefill(engine, id, ids, Logits::kAll);
+        for (std::size_t t = 0; t < 32; ++t) {
+            const auto row = decode(engine, id, ids[t]);
+            logits[i].insert(logits[i].end(), row.begin(), row.end());
+        }
+        ASSERT_EQ(logits[i].size(), logits[0].size());
     }
+    Agreement cost[3];
+    for (std::ptrdiff_t at = 0; at < std::ssize(logits[0]); at += vocab)
+        for (std::size_t i = 1; i < 3; ++i)
+            cost[i].add({logits[0].begin() + at, logits[0].begin() + at + vocab},
+                        {logits[i].begin() + at, logits[i].begin() + at + vocab});
+    std::printf("%s: KL against f32, mean and worst: CPU %.1e, %.1e; GPU %.1e, %.1e; other "
+                "likeliest token in %d and %d of %d rows\n",
+                GetParam().c_str(), cost[1].mean(), cost[1].worst(), cost[2].mean(),
+                cost[2].worst(), cost[1].flips(), cost[2].flips(), cost[2].rows());
+    EXPECT_LE(cost[2].mean(), 3 * cost[1].mean());
+    EXPECT_LE(10 * cost[2].flips(), cost[2].rows());
 }
 
 TEST_P(CudaEngine, WhatAGpuCannotDoIsRefusedByName) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A block takes one row, one KV head and one split of four pages, a page a warp, all of it in
-// flight at once. Its four partial results are merged page by page, and a second kernel merges the
-// splits of a row in ascending order: the tree is a function of the row's length.
+// A block takes one row, one KV head and one split of two pages, a page a warp, keys and values in
+// flight at once. Its partial results are merged page by page, and a second kernel merges the splits
+// of a row in ascending order: the tree is a function of the row's length.
 #include "cuda/attention/attention_params.h"
 #include "cuda/attention/page.h"
 #include "cuda/detail/launch.h"
@@ -44,7 +44,17 @@ __global__ void __launch_bounds__(kThreads) attention_decode_kernel(AttentionPar
         return;
 
     auto* const memory = reinterpret_cast<Bf16*>(shared);
-    const Tile q{memory, kStride}, page_tile{memory + (kVectors + warp * kPage) * kStride, kStride};
+    const Tile q{memory, kStride}, keys{memory + (kVectors + 2 * warp * kPage) * kStride, kStride},
+        values{memory + (kVectors + (2 * warp + 1) * kPage) * kStride, kStride};
+    const int start = (split * kSplitPages + warp) * kPage;
+    const int tokens = min(kPage, length - start);
+    if (tokens > 0) {
+        const std::int64_t page = p.page_at(p.page_table[b][start / kPage], kv_head, kDh);
+        copy_page<kDh>(keys, p.k_cache + page, p.token_stride(kDh), tokens, lane, kWarp);
+        commit_copies();
+        copy_page<kDh>(values, p.v_cache + page, p.token_stride(kDh), tokens, lane, kWarp);
+        commit_copies();
+    }
     for (int i = threadIdx.x; i < kVectors * (kDh / 8); i += kThreads) {
         const int v = i / (kDh / 8), c = i % (kDh / 8) * 8;
         store8(q.row(v) + c,
@@ -53,24 +63,16 @@ __global__ void __launch_bounds__(kThreads) attention_decode_kernel(AttentionPar
     __syncthreads();
 
     Softmax16<kDh> state;
-    const int start = (split * kSplitPages + warp) * kPage;
-    const int tokens = min(kPage, length - start);
     if (tokens > 0) {
-        const std::int64_t page = p.page_at(p.page_table[b][start / kPage], kv_head, kDh);
-        copy_page<kDh>(page_tile, p.k_cache + page, p.token_stride(kDh), tokens, lane, kWarp);
-        commit_copies();
-        wait_copies<0>();
+        wait_copies<1>();
         __syncwarp();
         float scores[kPage / 8][4];
-        score_page<kDh>(q, 0, page_tile, scores);
-        __syncwarp();
-        copy_page<kDh>(page_tile, p.v_cache + page, p.token_stride(kDh), tokens, lane, kWarp);
-        commit_copies();
+        score_page<kDh>(q, 0, keys, scores);
         const int seen[2] = {tokens, tokens};
         weigh_page<kDh>(p.scale, seen, scores, state);
         wait_copies<0>();
         __syncwarp();
-        add_values<kDh>(scores, page_tile, state);
+        add_values<kDh>(scores, values, state);
     }
     __syncthreads();
 
@@ -139,7 +141,7 @@ template <int kDh> Status attention_decode(const AttentionParams& params, const 
     if (params.group > kVectors)
         return fail(Code::kUnsupported, "cuda: attention: expected Hq/Hkv <= {}, got {}", kVectors,
                     params.group);
-    constexpr std::size_t kTiles = (kVectors + kSplitPages * kPage) * (kDh + kPad) * sizeof(Bf16);
+    constexpr std::size_t kTiles = (kVectors + 2 * kSplitPages * kPage) * (kDh + kPad) * sizeof(Bf16);
     constexpr std::size_t kResults = kSplitPages * kVectors * (kDh + 2) * sizeof(float);
     LR_TRY(launch("attention", attention_decode_kernel<kDh>,
                   {{static_cast<unsigned>(params.splits), static_cast<unsigned>(params.kv_heads),

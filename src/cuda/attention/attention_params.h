@@ -42,6 +42,6 @@ template <int kDh> Status attention_prefill(const AttentionParams& params, const
 template <int kDh> Status attention_decode(const AttentionParams& params, const Lane& lane);
 
 // Pages of one split of a decode row: the tree of a row's sums depends on its length alone.
-inline constexpr int kSplitPages = 4;
+inline constexpr int kSplitPages = 2;
 
 } // namespace lr::cuda::detail

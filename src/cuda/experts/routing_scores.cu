@@ -14,7 +14,7 @@ using namespace detail;
 
 constexpr int kWarps = 4;
 constexpr int kMaxSlots = kWarp; // K
-constexpr int kPerLane = 32;     // experts of a lane: E <= 1024
+constexpr int kMaxExperts = 1024;
 
 struct Params {
     const std::byte* logits;
@@ -41,6 +41,8 @@ __device__ unsigned long long rank_key(float x, int e) {
     return static_cast<unsigned long long>(ordered) << 32 | static_cast<std::uint32_t>(~e);
 }
 
+// kPerLane: experts of a lane.
+template <int kPerLane>
 __global__ void __launch_bounds__(kWarps* kWarp) routing_scores_kernel(Params p) {
     wait_for_inputs();
     const std::int64_t token = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
@@ -101,14 +103,18 @@ Status routing_scores(const ops::RoutingScoresArgs& args, const Lane& lane) {
                            args.ids.rows(),
                            static_cast<int>(args.logits.shape[1]),
                            static_cast<int>(args.ids.shape[1])};
-    if (params.experts > kPerLane * kWarp || params.slots > kMaxSlots)
+    if (params.experts > kMaxExperts || params.slots > kMaxSlots)
         return fail(Code::kUnsupported,
                     "cuda: routing_scores: expected E <= {} and K <= {}, got {} and {}",
-                    kPerLane * kWarp, kMaxSlots, params.experts, params.slots);
+                    kMaxExperts, kMaxSlots, params.experts, params.slots);
     if (params.n == 0)
         return {};
-    return launch(kOp, routing_scores_kernel, {blocks_for(params.n, kWarps), kWarps * kWarp},
-                  lane.stream, params);
+    const LaunchShape shape = {blocks_for(params.n, kWarps), kWarps * kWarp};
+    if (params.experts <= 8 * kWarp)
+        return launch(kOp, routing_scores_kernel<8>, shape, lane.stream, params);
+    if (params.experts <= 16 * kWarp)
+        return launch(kOp, routing_scores_kernel<16>, shape, lane.stream, params);
+    return launch(kOp, routing_scores_kernel<kMaxExperts / kWarp>, shape, lane.stream, params);
 }
 
 } // namespace lr::cuda

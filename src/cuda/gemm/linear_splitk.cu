@@ -13,6 +13,7 @@ using namespace detail;
 
 using F = Format<Codes::kBf16, Codes::kBf16, false>;
 constexpr int kThreads = 128;
+constexpr int kAhead = 8; // groups of k on their way together
 
 struct Params {
     ProductParams product;
@@ -33,14 +34,23 @@ __global__ void __launch_bounds__(kThreads) linear_splitk_kernel(Params p) {
     const bool live = row0 + g < p.product.rows && is_live(row0 + g, p.product.n_live);
     const int k0 = static_cast<int>(split) * p.run, k1 = min(p.product.k, k0 + p.run);
     float c[4] = {};
-    for (int group = k0; group < k1; group += F::kGroup) {
-        const int k = group + t * F::kUnit;
-        const bool inside = k < k1;
-        std::uint32_t w0[F::kPairs], w8[F::kPairs], x[F::kPairs];
-        expand_w<F>(inside ? load_w<F>(p.product, w_row[0], k) : Raw{}, w0);
-        expand_w<F>(inside ? load_w<F>(p.product, w_row[1], k) : Raw{}, w8);
-        expand_x<F>(inside && live ? load_x<F>(p.product, row0 + g, k) : Raw{}, x);
-        multiply_group<F>(c, w0, w8, x);
+    for (int first = k0; first < k1; first += kAhead * F::kGroup) {
+        Raw w0[kAhead], w8[kAhead], x[kAhead];
+#pragma unroll
+        for (int i = 0; i < kAhead; ++i) { // all loads, then all products
+            const int k = first + i * F::kGroup + t * F::kUnit;
+            w0[i] = k < k1 ? load_w<F>(p.product, w_row[0], k) : Raw{};
+            w8[i] = k < k1 ? load_w<F>(p.product, w_row[1], k) : Raw{};
+            x[i] = k < k1 && live ? load_x<F>(p.product, row0 + g, k) : Raw{};
+        }
+#pragma unroll
+        for (int i = 0; i < kAhead; ++i) {
+            std::uint32_t a0[F::kPairs], a8[F::kPairs], b[F::kPairs];
+            expand_w<F>(w0[i], a0);
+            expand_w<F>(w8[i], a8);
+            expand_x<F>(x[i], b);
+            multiply_group<F>(c, a0, a8, b);
+        }
     }
     for (int e = 0; e < 4; ++e) {
         const std::int64_t row = row0 + 2 * t + e % 2, output = output0 + g + e / 2 * 8;

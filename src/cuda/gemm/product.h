@@ -65,6 +65,7 @@ struct ProductParams {
     std::int64_t outputs; // columns of y: w_rows, half of it with a gate
     int k;
     Slices slices;
+    int block_tiles; // few rows: tiles of outputs that a block takes one after the other
 };
 
 // What one (x, w) pair of formats is.

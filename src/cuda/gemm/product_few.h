@@ -9,6 +9,8 @@
 
 #include "cuda/gemm/product.h"
 
+#include <algorithm>
+
 namespace lr::cuda::detail {
 
 inline constexpr int kFewThreads = 256;
@@ -20,29 +22,38 @@ struct Group {
     int begin, end;
 };
 
-// By one warp, for all of its lanes.
+// By one warp, for all of its lanes. Endpoints are read 256 experts at a time.
 __device__ inline Group find_live_group(const ProductParams& p, int slot) {
+    constexpr int kReads = 8;
     const int lane = threadIdx.x % kWarp;
-    for (int first = 0; first < p.groups; first += kWarp) {
-        const int e = first + lane;
-        const int begin = e < p.groups ? p.start[e] : 0, end = e < p.groups ? p.end[e] : 0;
-        unsigned live = __ballot_sync(kFullMask, end > begin);
-        const int count = __popc(live);
-        if (slot < count) {
-            for (; slot > 0; --slot)
-                live &= live - 1;
-            const int source = __ffs(static_cast<int>(live)) - 1;
-            return {first + source, __shfl_sync(kFullMask, begin, source),
-                    __shfl_sync(kFullMask, end, source)};
+    for (int first = 0; first < p.groups; first += kReads * kWarp) {
+        int begin[kReads], end[kReads];
+#pragma unroll
+        for (int i = 0; i < kReads; ++i) {
+            const int e = first + i * kWarp + lane;
+            begin[i] = e < p.groups ? p.start[e] : 0;
+            end[i] = e < p.groups ? p.end[e] : 0;
         }
-        slot -= count;
+#pragma unroll
+        for (int i = 0; i < kReads; ++i) {
+            unsigned live = __ballot_sync(kFullMask, end[i] > begin[i]);
+            const int count = __popc(live);
+            if (slot < count) {
+                for (; slot > 0; --slot)
+                    live &= live - 1;
+                const int source = __ffs(static_cast<int>(live)) - 1;
+                return {first + i * kWarp + source, __shfl_sync(kFullMask, begin[i], source),
+                        __shfl_sync(kFullMask, end[i], source)};
+            }
+            slot -= count;
+        }
     }
     return {-1, 0, 0};
 }
 
 template <typename F, int kTiles, bool kGate> struct FewProduct {
     static constexpr int kSides = kGate ? 2 : 1; // gate and up rows
-    static constexpr int kDepth = kGate ? 3 : 4; // groups in flight
+    static constexpr int kDepth = kGate ? 2 : 4; // groups in flight
 
     static constexpr int kBytesW = code_bytes<F::kW>(F::kGroup); // of a row and group
     static constexpr int kBytesX = code_bytes<F::kX>(F::kGroup);
@@ -51,9 +62,11 @@ template <typename F, int kTiles, bool kGate> struct FewProduct {
     // This lane's unit of the slice's first group: rows g and g + 8 of each side, row g of each tile
     // of x (null: none); of NVFP4 the unit's scale too.
     const std::byte* w[kSides][2];
-    const std::uint8_t* w_scale[kSides][2];
+    const std::uint8_t* w_scales; // of NVFP4
+    const std::uint8_t* x_scales;
+    int w_scale[kSides][2]; // offsets
+    int x_scale[kTiles];
     const std::byte* x[kTiles];
-    const std::uint8_t* x_scale[kTiles];
     int groups; // of the slice
     int inside; // groups in which the lane's unit lies within the slice
 
@@ -69,15 +82,13 @@ template <typename F, int kTiles, bool kGate> struct FewProduct {
         for (int half = 0; half < 2; ++half) {
             w[side][half] = p.w + rows[half] * p.w_stride + code_bytes<F::kW>(k);
             if constexpr (F::kW == Codes::kNvfp4)
-                w_scale[side][half] = static_cast<const std::uint8_t*>(p.w_scale) +
-                                      rows[half] * p.w_scale_stride + k / 16;
+                w_scale[side][half] = static_cast<int>(rows[half] * p.w_scale_stride) + k / 16;
         }
     }
     __device__ void place_tile(const ProductParams& p, int tile, std::int64_t token, int k) {
         x[tile] = token >= 0 ? p.x + token * p.x_stride + code_bytes<F::kX>(k) : nullptr;
         if constexpr (F::kX == Codes::kNvfp4)
-            x_scale[tile] = static_cast<const std::uint8_t*>(p.x_scale) +
-                            token * p.x_scale_stride + k / 16;
+            x_scale[tile] = static_cast<int>(token * p.x_scale_stride) + k / 16;
     }
 
     __device__ void load_weights(Stage& stage, int group) const {
@@ -87,7 +98,7 @@ template <typename F, int kTiles, bool kGate> struct FewProduct {
             for (int half = 0; half < 2; ++half)
                 stage.w[side][half] =
                     group < inside ? load_w<F>(w[side][half] + group * kBytesW,
-                                               w_scale[side][half] + group * kScales)
+                                               w_scales + w_scale[side][half] + group * kScales)
                                    : Raw{};
     }
     __device__ void load_rows(Stage& stage, int group) const {
@@ -95,7 +106,7 @@ template <typename F, int kTiles, bool kGate> struct FewProduct {
         for (int tile = 0; tile < kTiles; ++tile)
             stage.x[tile] = group < inside && x[tile]
                                 ? load_x<F>(x[tile] + group * kBytesX,
-                                            x_scale[tile] + group * kScales)
+                                            x_scales + x_scale[tile] + group * kScales)
                                 : Raw{};
     }
     // The weights of the slice's first groups, which depend on no other kernel.
@@ -122,10 +133,12 @@ template <typename F, int kTiles, bool kGate> struct FewProduct {
     }
 
     // Where the scales of the runs of 128 k of this lane's results are: rows g and g + 8 of each side,
-    // columns 2t and 2t + 1 of each tile (null: no row of x).
+    // columns 2t and 2t + 1 of each tile (-1: no row of x), as offsets.
     struct RunScales {
-        const float* w[kSides][2];
-        const float* x[kTiles][2];
+        const float* w_base;
+        const float* x_base;
+        int w[kSides][2];
+        int x[kTiles][2];
     };
 
     // sum += run times its scales; run becomes zero.
@@ -136,14 +149,14 @@ template <typename F, int kTiles, bool kGate> struct FewProduct {
         for (int side = 0; side < kSides; ++side)
 #pragma unroll
             for (int half = 0; half < 2; ++half)
-                sw[side][half] = scales.w[side][half][index];
+                sw[side][half] = scales.w_base[scales.w[side][half] + index];
 #pragma unroll
         for (int tile = 0; tile < kTiles; ++tile)
 #pragma unroll
             for (int e = 0; e < 2; ++e) {
                 float sx = 1.0f;
                 if constexpr (F::kX == Codes::kFp8)
-                    sx = scales.x[tile][e] ? scales.x[tile][e][index] : 0.0f;
+                    sx = scales.x[tile][e] >= 0 ? scales.x_base[scales.x[tile][e] + index] : 0.0f;
 #pragma unroll
                 for (int side = 0; side < kSides; ++side)
 #pragma unroll
@@ -183,8 +196,12 @@ template <typename F, int kTiles, bool kGate> struct FewProduct {
     }
 };
 
+// Blocks of a multiprocessor that the registers are divided among.
 template <typename F, int kTiles, bool kGate>
-__global__ void __launch_bounds__(kFewThreads, kTiles == 1 ? 2 : 1)
+constexpr int kFewBlocks = kTiles == 1 && !(kGate && F::kW == Codes::kNvfp4) ? 2 : 1;
+
+template <typename F, int kTiles, bool kGate>
+__global__ void __launch_bounds__(kFewThreads, kFewBlocks<F, kTiles, kGate>)
     product_few_kernel(ProductParams p) {
     using Product = FewProduct<F, kTiles, kGate>;
     constexpr int kSides = Product::kSides, kColumns = 8 * kTiles;
@@ -195,14 +212,24 @@ __global__ void __launch_bounds__(kFewThreads, kTiles == 1 ? 2 : 1)
     const int g = lane / 4, t = lane % 4;
     const int sets = kFewWarps / p.slices.count; // of 16 weight rows
     const int set = warp / p.slices.count, slice = warp % p.slices.count;
-    const std::int64_t first_row = (std::int64_t{blockIdx.x} * sets + set) * 16;
     const int k0 = slice * p.slices.length + t * F::kUnit;
     const int slice_k = set < sets ? max(0, min(p.k - slice * p.slices.length, p.slices.length)) : 0;
     Product product{};
+    product.w_scales = static_cast<const std::uint8_t*>(p.w_scale);
+    product.x_scales = static_cast<const std::uint8_t*>(p.x_scale);
     product.groups = (slice_k + F::kGroup - 1) / F::kGroup;
     product.inside = (slice_k - t * F::kUnit + F::kGroup - 1) / F::kGroup;
+    const int first_run = slice * p.slices.length / kScaleRun;
     typename Product::RunScales scales{};
-    const auto place = [&](int index) { // at the weights of a group
+    scales.w_base = static_cast<const float*>(p.w_scale);
+    scales.x_base = static_cast<const float*>(p.x_scale);
+    // Tiles of sets * 16 outputs that this block takes, one after the other.
+    const int width = sets * 16;
+    const int all_tiles = static_cast<int>((p.outputs + width - 1) / width);
+    const int first_tile = static_cast<int>(blockIdx.x) * p.block_tiles;
+    const int last_tile = min(all_tiles, first_tile + p.block_tiles);
+    const auto place = [&](int index, int tile) { // at the weights of a group
+        const std::int64_t first_row = std::int64_t{tile} * width + set * 16;
 #pragma unroll
         for (int side = 0; side < kSides; ++side) {
             const std::int64_t base = index * p.w_rows + side * p.outputs;
@@ -210,14 +237,13 @@ __global__ void __launch_bounds__(kFewThreads, kTiles == 1 ? 2 : 1)
                                           base + min(first_row + g + 8, p.outputs - 1)};
             product.place_side(p, side, rows[0], rows[1], k0);
             for (int half = 0; F::kBlocks && half < 2; ++half)
-                scales.w[side][half] = static_cast<const float*>(p.w_scale) +
-                                       (rows[half] >> p.scale_shift) * p.w_scale_stride +
-                                       slice * p.slices.length / kScaleRun;
+                scales.w[side][half] =
+                    static_cast<int>((rows[half] >> p.scale_shift) * p.w_scale_stride) + first_run;
         }
     };
     typename Product::Stage stages[Product::kDepth];
     if (!p.start) {
-        place(0);
+        place(0, first_tile);
         product.prefetch(stages);
     }
     wait_for_inputs();
@@ -238,67 +264,84 @@ __global__ void __launch_bounds__(kFewThreads, kTiles == 1 ? 2 : 1)
     if (p.start) {
         if (group.begin >= group.end)
             return;
-        place(group.index);
+        place(group.index, first_tile);
         product.prefetch(stages);
     }
 
-    for (int row0 = group.begin; row0 < group.end; row0 += kColumns) {
-        float sum[kSides][kTiles][4] = {};
-        if (set < sets) {
+    for (int tile = first_tile; tile < last_tile; ++tile)
+        for (int row0 = group.begin; row0 < group.end; row0 += kColumns) {
+            float sum[kSides][kTiles][4] = {};
 #pragma unroll
-            for (int tile = 0; tile < kTiles; ++tile) {
-                const int row = row0 + tile * 8;
-                product.place_tile(p, tile, row + g < group.end ? token_of(p, row + g) : -1, k0);
+            for (int i = 0; i < kTiles; ++i) {
+                const int row = row0 + i * 8;
+                product.place_tile(p, i, row + g < group.end ? token_of(p, row + g) : -1, k0);
                 for (int e = 0; F::kBlocks && F::kX == Codes::kFp8 && e < 2; ++e)
-                    scales.x[tile][e] = row + 2 * t + e < group.end
-                                            ? static_cast<const float*>(p.x_scale) +
-                                                  token_of(p, row + 2 * t + e) * p.x_scale_stride +
-                                                  slice * p.slices.length / kScaleRun
-                                            : nullptr;
+                    scales.x[i][e] = row + 2 * t + e < group.end
+                                         ? static_cast<int>(token_of(p, row + 2 * t + e) *
+                                                            p.x_scale_stride) +
+                                               first_run
+                                         : -1;
             }
-            if (row0 > group.begin)
-                product.prefetch(stages);
             product.slice(sum, stages, scales);
-            for (int side = 0; side < kSides; ++side)
-                for (int tile = 0; tile < kTiles; ++tile)
-                    for (int e = 0; e < 4; ++e)
-                        partial[warp][side][tile * 8 + 2 * t + e % 2][g + e / 2 * 8] =
-                            sum[side][tile][e];
-        }
-        __syncthreads();
-        for (int i = threadIdx.x; i < sets * kColumns * 16; i += kFewThreads) {
-            const int m = i % 16, of_set = i / 16 % sets, column = i / 16 / sets;
-            const std::int64_t output = (std::int64_t{blockIdx.x} * sets + of_set) * 16 + m;
-            const int row = row0 + column;
-            if (output >= p.outputs || row >= group.end)
-                continue;
-            float value[kSides] = {};
-            const std::int64_t token = token_of(p, row);
-            for (int side = 0; side < kSides; ++side) {
-                for (int s = 0; s < p.slices.count; ++s)
-                    value[side] += partial[of_set * p.slices.count + s][side][column][m];
-                value[side] *= final_factor<F>(
-                    p, group.index * p.w_rows + side * p.outputs + output, token);
+            // What is next is asked for before this tile's sums meet.
+            if (row0 + kColumns < group.end || tile + 1 < last_tile) {
+                if (row0 + kColumns >= group.end)
+                    place(group.index, tile + 1);
+                else if (product.groups > 0)
+                    place(group.index, tile);
+                product.prefetch(stages);
             }
-            store_result(p, row, output, kGate ? swiglu(value[0], value[kSides - 1]) : value[0]);
+            if (set < sets)
+                for (int side = 0; side < kSides; ++side)
+                    for (int i = 0; i < kTiles; ++i)
+                        for (int e = 0; e < 4; ++e)
+                            partial[warp][side][i * 8 + 2 * t + e % 2][g + e / 2 * 8] =
+                                sum[side][i][e];
+            __syncthreads();
+            for (int i = threadIdx.x; i < kColumns * width; i += kFewThreads) {
+                const int m = i % 16, of_set = i / 16 % sets, column = i / width;
+                const std::int64_t output = std::int64_t{tile} * width + of_set * 16 + m;
+                const int row = row0 + column;
+                if (output >= p.outputs || row >= group.end)
+                    continue;
+                float value[kSides] = {};
+                const std::int64_t token = token_of(p, row);
+                for (int side = 0; side < kSides; ++side) {
+                    for (int s = 0; s < p.slices.count; ++s)
+                        value[side] += partial[of_set * p.slices.count + s][side][column][m];
+                    value[side] *= final_factor<F>(
+                        p, group.index * p.w_rows + side * p.outputs + output, token);
+                }
+                store_result(p, row, output,
+                             kGate ? swiglu(value[0], value[kSides - 1]) : value[0]);
+            }
+            __syncthreads();
         }
-        __syncthreads();
+    if (!p.start) { // rows behind n_live
+        const std::int64_t begin = std::int64_t{first_tile} * width;
+        const std::int64_t count = min(p.outputs, std::int64_t{last_tile} * width) - begin;
+        for (std::int64_t i = threadIdx.x; i < (p.rows - group.end) * count; i += kFewThreads)
+            store_result(p, group.end + i / count, begin + i % count, 0.0f);
     }
-    if (!p.start) // rows behind n_live
-        for (int i = threadIdx.x; i < (p.rows - group.end) * sets * 16; i += kFewThreads) {
-            const std::int64_t output = std::int64_t{blockIdx.x} * sets * 16 + i % (sets * 16);
-            if (output < p.outputs)
-                store_result(p, group.end + i / (sets * 16), output, 0.0f);
-        }
+}
+
+// How many tiles a block takes: enough that all blocks fit on the device at once, where there are
+// so many; `groups` may be live.
+inline int tiles_of_a_block(std::int64_t tiles, std::int64_t groups) {
+    constexpr std::int64_t kResident = 264, kMost = 8; // blocks; tiles, but for a single group
+    const std::int64_t share = (tiles * groups + kResident - 1) / kResident;
+    return static_cast<int>(std::max<std::int64_t>(1, groups == 1 ? share : std::min(share, kMost)));
 }
 
 template <typename F, int kTiles, bool kGate>
 Status launch_few(const ProductParams& params, const ProductChoice& choice, const Lane& lane) {
-    const std::int64_t outputs = 16 * (kFewWarps / params.slices.count);
+    const std::int64_t tiles = blocks_for(params.outputs, 16 * (kFewWarps / params.slices.count));
+    ProductParams split = params;
+    split.block_tiles = tiles_of_a_block(tiles, params.start ? choice.row_tiles : 1);
     return launch("product", product_few_kernel<F, kTiles, kGate>,
-                  {{blocks_for(params.outputs, outputs), static_cast<unsigned>(choice.row_tiles)},
+                  {{blocks_for(tiles, split.block_tiles), static_cast<unsigned>(choice.row_tiles)},
                    kFewThreads},
-                  lane.stream, params);
+                  lane.stream, split);
 }
 
 } // namespace lr::cuda::detail
