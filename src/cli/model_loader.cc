@@ -111,6 +111,9 @@ Status LoadedModel::start(std::int64_t context, std::int64_t sequences) {
     const std::int64_t most = opened.config().max_positions;
     options.context = flags.context > 0 ? flags.context : std::min(context, most);
     options.sequences = sequences;
+    if (options.place.is_cuda()) // a GPU wants its prompts in large pieces
+        options.prefill_rows =
+            std::clamp<std::int64_t>((options.context + 63) / 64 * 64, options.prefill_rows, 8192);
     options.vocab_limit = tokenizer ? tokenizer->vocab_size() : 0;
     LR_TRY_ASSIGN(engine, engine::Engine::load(opened, options));
     load_seconds_ += monotonic_seconds() - start;
