@@ -14,11 +14,11 @@ namespace lr::cuda::detail {
 
 // rows: capacity of the expert-ordered rows (of which alignment may leave some unused).
 inline ProductChoice grouped_choice(std::int64_t rows, std::int64_t experts, bool gate) {
-    constexpr std::int64_t kFewRows = 16, kTileRows = 64;
+    constexpr std::int64_t kFewRows = 16, kOneTileRows = 4, kTileRows = 64; // of an expert
     ProductChoice choice;
     choice.gate = gate;
     choice.few = rows <= experts * kFewRows;
-    choice.tiles = rows <= experts ? 1 : 2;
+    choice.tiles = rows <= experts * kOneTileRows ? 1 : 2;
     choice.row_tiles = choice.few ? std::min(rows, experts) : rows / kTileRows + std::min(rows, experts);
     return choice;
 }
@@ -28,6 +28,7 @@ inline void set_groups(ProductParams& params, ConstView start, ConstView end, st
     params.end = values<const std::int32_t>(end);
     params.groups = static_cast<int>(start.rows());
     params.rows = rows;
+    params.slices = slices_of(params.k, 512);
 }
 
 } // namespace lr::cuda::detail

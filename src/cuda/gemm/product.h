@@ -3,7 +3,8 @@
 // cuda/gemm/product.h: y = x W^T on the tensor cores, for every pair of formats of ops/operand.h.
 // For .cu files only.
 //
-// The tree. K is cut into at most eight slices of whole 128s. In a slice, k ascends in groups of
+// The tree. K is cut into at most eight slices of whole 128s (of experts, of 512 at least: their many
+// rows fill the device, and longer slices stream better). In a slice, k ascends in groups of
 // 4U (U = 8 for bf16 weights, else 16), thread t of a quad holding k = 4U*group + U*t ..: one load
 // of 16 bytes feeds several mma, whose k are a permutation that both operands share. With block
 // scales each run of 128 is summed by itself and added times its scales. The sums of the slices are
@@ -28,9 +29,10 @@ inline constexpr int kMaxSlices = 8;
 struct Slices {
     int length, count;
 };
-inline Slices slices_of(std::int64_t k) {
-    const std::int64_t length =
+inline Slices slices_of(std::int64_t k, std::int64_t least = kScaleRun) {
+    const std::int64_t share =
         ((k + kMaxSlices - 1) / kMaxSlices + kScaleRun - 1) / kScaleRun * kScaleRun;
+    const std::int64_t length = share > least ? share : least;
     return {static_cast<int>(length), static_cast<int>((k + length - 1) / length)};
 }
 

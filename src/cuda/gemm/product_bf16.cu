@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // BF16 activations and weights.
+//
+// Spills: up to 56 bytes of bookkeeping in the tile kernels, so that two blocks share a multiprocessor.
 #include "cuda/gemm/product_launch.h"
 
 namespace lr::cuda::detail {

@@ -21,8 +21,8 @@ template <typename F, bool kGate> struct TileProduct {
     static constexpr int kUnits = kTileK / F::kUnit; // of a row
     static constexpr int kLoadsW = kTileW * kUnits / kThreads, kLoadsX = kTileX * kUnits / kThreads;
     static constexpr int kOutPitch = kTileW + 4; // floats
-    static constexpr std::size_t kSharedBytes =
-        2 * kBufferBytes > kTileX * kOutPitch * 4 ? 2 * kBufferBytes : kTileX * kOutPitch * 4;
+    static constexpr std::size_t kSharedBytes = 2 * kBufferBytes + 32 * kThreads * sizeof(float);
+    static_assert(kTileX * kOutPitch * 4 <= kSharedBytes);
     static_assert(kTileW * kUnits % kThreads == 0 && kTileX * kUnits % kThreads == 0);
 
     const ProductParams& p;
@@ -149,17 +149,15 @@ template <typename F, bool kGate> struct TileProduct {
             }
     }
 
-    static __device__ void add(float (&total)[2][4][4], float (&sum)[2][4][4]) {
-#pragma unroll
-        for (int i = 0; i < 32; ++i) {
-            total[i / 16][i / 4 % 4][i % 4] += sum[i / 16][i / 4 % 4][i % 4];
-            sum[i / 16][i / 4 % 4][i % 4] = 0.0f;
-        }
+    // The sums of finished slices wait in shared memory, each thread's own: registers are for the
+    // slice at hand.
+    __device__ float& total(int i) const {
+        return reinterpret_cast<float*>(shared + 2 * kBufferBytes)[i * kThreads + threadIdx.x];
     }
 
     // Slices [first, last) of K.
-    __device__ void run(float (&total)[2][4][4], int first, int last) const {
-        float sum[2][4][4] = {}, run[2][4][4] = {};
+    __device__ void run(float (&sum)[2][4][4], int first, int last) const {
+        float run[2][4][4] = {};
         const int k_begin = first * p.slices.length, k_end = min(p.k, last * p.slices.length);
         Stage stage;
         load(stage, k_begin, k_end);
@@ -177,13 +175,26 @@ template <typename F, bool kGate> struct TileProduct {
             } else {
                 multiply(buffer, sum);
             }
-            if (next % p.slices.length == 0 || next >= k_end)
-                add(total, sum);
+            if (next % p.slices.length == 0 && next < k_end) {
+                const bool begun = k >= k_begin + p.slices.length;
+#pragma unroll
+                for (int i = 0; i < 32; ++i) {
+                    float& mine = sum[i / 16][i / 4 % 4][i % 4];
+                    total(i) = begun ? total(i) + mine : mine;
+                    mine = 0.0f;
+                }
+            }
             if (next < k_end)
                 store(stage, buffer ^ 1);
             __syncthreads();
             buffer ^= 1;
         }
+        if (k_end - k_begin > p.slices.length)
+#pragma unroll
+            for (int i = 0; i < 32; ++i) {
+                float& mine = sum[i / 16][i / 4 % 4][i % 4];
+                mine = total(i) + mine;
+            }
     }
 
     // Results to shared memory, [row of x][column of y], with their factors.
@@ -288,7 +299,7 @@ __device__ inline int4 find_tile(const ProductParams& p) {
 }
 
 template <typename F, bool kGate, bool kSplit>
-__global__ void __launch_bounds__(TileProduct<F, kGate>::kThreads)
+__global__ void __launch_bounds__(TileProduct<F, kGate>::kThreads, 2)
     product_tile_kernel(ProductParams p) {
     wait_for_inputs();
     using Product = TileProduct<F, kGate>;
