@@ -29,8 +29,8 @@ struct EngineFlags {
 void add_device_flag(CLI::App& command, std::string& device);
 engine::Place place_of(const std::string& device);
 
-// --device, --precision, --numerics, --activations, --threads, --tp, --ep. `flags` must live until the
-// command line is parsed.
+// --device, --precision, --numerics, --activations, --threads, --tp, --ep. `flags` must live until
+// the command line is parsed.
 void add_engine_flags(CLI::App& command, EngineFlags& flags);
 
 } // namespace lr::cli

@@ -58,23 +58,32 @@ struct Launcher {
     LR_CUDA_OP(TokenLogprobsArgs, token_logprobs)
 #undef LR_CUDA_OP
 
-    Status operator()(const ops::AllReduceArgs&) const { return no_ranks("all_reduce"); }
-    Status operator()(const ops::AllGatherArgs&) const { return no_ranks("all_gather"); }
+    Status operator()(const ops::AllReduceArgs&) const {
+        return no_ranks("all_reduce");
+    }
+    Status operator()(const ops::AllGatherArgs&) const {
+        return no_ranks("all_gather");
+    }
     static Status no_ranks(const char* op) {
-        return fail(Code::kUnsupported, "cuda: {}: expected one rank, several are not built yet", op);
+        return fail(Code::kUnsupported, "cuda: {}: expected one rank, several are not built yet",
+                    op);
     }
 };
 
 struct ScratchVisitor {
     template <typename Args> std::int64_t operator()(const Args&) const { return 0; }
-    std::int64_t operator()(const ops::LinearArgs& args) const { return linear_scratch_bytes(args); }
+    std::int64_t operator()(const ops::LinearArgs& args) const {
+        return linear_scratch_bytes(args);
+    }
     std::int64_t operator()(const ops::AttentionArgs& args) const {
         return attention_scratch_bytes(args);
     }
     std::int64_t operator()(const ops::ExpertsGateUpArgs& args) const {
         return experts_gate_up_scratch_bytes(args);
     }
-    std::int64_t operator()(const ops::SampleArgs& args) const { return sample_scratch_bytes(args); }
+    std::int64_t operator()(const ops::SampleArgs& args) const {
+        return sample_scratch_bytes(args);
+    }
 };
 
 } // namespace

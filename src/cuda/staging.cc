@@ -40,8 +40,8 @@ Result<std::span<std::byte>> Staging::next() {
 
 Status Staging::send(std::byte* to, std::size_t bytes) {
     const Buffer& buffer = buffers_[current_];
-    CUDA_CHECK(cudaMemcpyAsync(to, buffer.memory, bytes, cudaMemcpyHostToDevice,
-                               detail::native(stream_)));
+    CUDA_CHECK(
+        cudaMemcpyAsync(to, buffer.memory, bytes, cudaMemcpyHostToDevice, detail::native(stream_)));
     CUDA_CHECK(cudaEventRecord(static_cast<cudaEvent_t>(buffer.sent), detail::native(stream_)));
     return {};
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cuda/staging.h: host to device through two pinned buffers: one is filled while the other is on its
-// way.
+// cuda/staging.h: host to device through two pinned buffers: one is filled while the other is on
+// its way.
 #pragma once
 
 #include "core/status.h"

@@ -45,8 +45,7 @@ Status copy_out(const std::byte* device, std::span<std::byte> host, Stream strea
 }
 
 Status copy_within(std::byte* to, const std::byte* from, std::size_t bytes, Stream stream) {
-    CUDA_CHECK(
-        cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, detail::native(stream)));
+    CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, detail::native(stream)));
     return {};
 }
 

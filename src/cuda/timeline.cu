@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda/timeline.h"
-
 #include "cuda/detail/launch.h"
+#include "cuda/timeline.h"
 
 namespace lr::cuda {
 namespace {

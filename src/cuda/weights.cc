@@ -46,14 +46,16 @@ Layout layout_of(const ops::Weight& weight) {
         layout.block_per_row = !whole_blocks(weight);
         const std::int64_t rows =
             layout.block_per_row ? layout.rows : layout.rows / numerics::kFp8Block;
-        layout.scale_shape = {rows, (layout.columns + numerics::kFp8Block - 1) / numerics::kFp8Block};
+        layout.scale_shape = {rows,
+                              (layout.columns + numerics::kFp8Block - 1) / numerics::kFp8Block};
     } else if (weight.format == WeightFormat::kNvfp4) {
         layout.scale_dtype = DType::kE4M3;
         layout.scale_shape = {layout.rows, layout.columns / numerics::kNvfp4Block};
     }
     if (layout.scale_shape.rank() > 0)
         layout.scale_bytes = dtype_bytes(layout.scale_dtype, layout.scale_shape.count());
-    layout.factors = weight.format != WeightFormat::kPlain && weight.format != WeightFormat::kFp8Block;
+    layout.factors =
+        weight.format != WeightFormat::kPlain && weight.format != WeightFormat::kFp8Block;
     layout.scale_offset = aligned(layout.data_bytes);
     layout.factor_offset = layout.scale_offset + aligned(layout.scale_bytes);
     layout.bytes = layout.factor_offset + (layout.factors ? aligned(4 * layout.rows) : 0);
@@ -61,8 +63,9 @@ Layout layout_of(const ops::Weight& weight) {
 }
 
 float scale_at(ConstView scale, std::int64_t row, std::int64_t column) {
-    return scale.dtype == DType::kF32 ? scale.row_as<float>(row)[column]
-                                      : numerics::decode_bf16(scale.row_as<std::uint16_t>(row)[column]);
+    return scale.dtype == DType::kF32
+               ? scale.row_as<float>(row)[column]
+               : numerics::decode_bf16(scale.row_as<std::uint16_t>(row)[column]);
 }
 
 // Codes of k, k + 1 become neighbours in two halves of each word (cuda/weights.h).
@@ -82,7 +85,8 @@ Status send_data(const ops::Weight& weight, const WeightPart& part, std::byte* t
     const std::int64_t width = dtype_bytes(part.data.dtype, part.data.shape[1]);
     const std::int64_t most = static_cast<std::int64_t>(Staging::kBytes) / width;
     if (most == 0)
-        return fail(Code::kUnsupported, "cuda: weight {}: expected rows of at most {} bytes, got {}",
+        return fail(Code::kUnsupported,
+                    "cuda: weight {}: expected rows of at most {} bytes, got {}",
                     weight.shape.to_string(), Staging::kBytes, width);
     for (std::int64_t first = 0; first < part.data.rows(); first += most) {
         const std::int64_t count = std::min(most, part.data.rows() - first);
@@ -115,7 +119,8 @@ void copy_scales(const ops::Weight& weight, const Layout& layout, const WeightPa
     if (weight.format == WeightFormat::kNvfp4) {
         const auto width = static_cast<std::size_t>(layout.scale_shape[1]);
         for (std::int64_t row = 0; row < part.data.rows(); ++row)
-            std::memcpy(to + static_cast<std::size_t>(first + row) * width, part.scale.row(row), width);
+            std::memcpy(to + static_cast<std::size_t>(first + row) * width, part.scale.row(row),
+                        width);
         return;
     }
     const std::int64_t unit = layout.block_per_row ? 1 : numerics::kFp8Block;
@@ -176,7 +181,8 @@ Result<DeviceWeight> upload(const ops::Weight& weight, Staging& staging, ThreadP
                          staging, pool));
         first += part.data.rows();
     }
-    LR_TRY(send_bytes(lay_out_scales(weight, layout), memory.data() + layout.scale_offset, staging));
+    LR_TRY(
+        send_bytes(lay_out_scales(weight, layout), memory.data() + layout.scale_offset, staging));
     DeviceWeight device{std::move(memory), {}};
     std::byte* const base = device.memory.data();
     device.part.data = ConstView(base, weight.parts[0].data.dtype, {layout.rows, layout.columns});
@@ -184,8 +190,7 @@ Result<DeviceWeight> upload(const ops::Weight& weight, Staging& staging, ThreadP
         device.part.scale =
             ConstView(base + layout.scale_offset, layout.scale_dtype, layout.scale_shape);
     if (layout.factors)
-        device.part.row_factor =
-            ConstView(base + layout.factor_offset, DType::kF32, {layout.rows});
+        device.part.row_factor = ConstView(base + layout.factor_offset, DType::kF32, {layout.rows});
     return device;
 }
 

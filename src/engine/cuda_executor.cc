@@ -16,8 +16,8 @@ Result<std::unique_ptr<CudaExecutor>> CudaExecutor::create(const ExecutorParts& 
     LR_TRY(cuda::use_device(device));
     LR_TRY_ASSIGN(cuda::StreamOwner stream, cuda::StreamOwner::create());
     LR_TRY_ASSIGN(const cuda::DeviceList list, cuda::list_devices());
-    std::string name = fmt::format("cuda:{} {}", device,
-                                   list.devices[static_cast<std::size_t>(device)].name);
+    std::string name =
+        fmt::format("cuda:{} {}", device, list.devices[static_cast<std::size_t>(device)].name);
     return std::unique_ptr<CudaExecutor>(
         new CudaExecutor(parts, device, std::move(name), std::move(stream)));
 }
@@ -127,9 +127,9 @@ Status CudaExecutor::capture(CudaExecutable& executable, StateStore& states) {
     if (executable.graph && executable.generation == generation_)
         return {};
     executable.graph.reset();
-    LR_TRY_ASSIGN(cuda::CapturedGraph graph,
-                  cuda::CapturedGraph::capture(stream_.get(),
-                                               [&] { return enqueue(executable, states); }));
+    LR_TRY_ASSIGN(cuda::CapturedGraph graph, cuda::CapturedGraph::capture(stream_.get(), [&] {
+                      return enqueue(executable, states);
+                  }));
     executable.graph.emplace(std::move(graph));
     executable.generation = generation_;
     return {};

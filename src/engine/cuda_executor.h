@@ -32,10 +32,10 @@ class CudaExecutor final : public Executor {
 
     std::string device(int) const override { return name_; }
     Result<Executable*> prepare(const graph::StepShape& shape) override;
+    Result<ConstView> tensor(Executable& executable, graph::TensorId id) override;
     Result<StateStore> allocate_states(const graph::Step& step) override;
     Status run(Executable& executable, std::span<const std::byte> inputs,
                StateStore& states) override;
-    Result<ConstView> tensor(Executable& executable, graph::TensorId id) override;
 
   private:
     CudaExecutor(const ExecutorParts& parts, std::int32_t device, std::string name,
@@ -63,7 +63,7 @@ class CudaExecutor final : public Executor {
     std::vector<std::unique_ptr<CudaExecutable>> executables_; // prepare's alone
     std::unique_ptr<Region> arena_, scratch_; // shared by all: one step runs at a time
     std::int64_t arena_bytes_ = 0, scratch_bytes_ = 0;
-    std::int64_t generation_ = 0; // of arena and scratch
+    std::int64_t generation_ = 0;  // of arena and scratch
     std::int64_t observed_ns_ = 0; // of all steps with an observer so far, end to end
 };
 

@@ -20,10 +20,11 @@ class CudaRegion final : public Region {
 } // namespace
 
 Result<std::unique_ptr<Region>> CudaMemory::allocate(std::int64_t bytes, std::string_view what) {
-    auto buffer = cuda::DeviceBuffer::allocate(static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)));
+    auto buffer =
+        cuda::DeviceBuffer::allocate(static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)));
     if (!buffer && buffer.error().code() == Code::kResourceExhausted)
-        return fail(Code::kResourceExhausted, "GPU memory: {} of {} do not fit: {}", format_bytes(bytes),
-                    what, buffer.error().message());
+        return fail(Code::kResourceExhausted, "GPU memory: {} of {} do not fit: {}",
+                    format_bytes(bytes), what, buffer.error().message());
     if (!buffer)
         return fail(std::move(buffer).error());
     return std::unique_ptr<Region>(std::make_unique<CudaRegion>(std::move(*buffer)));

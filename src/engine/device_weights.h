@@ -33,8 +33,10 @@ class DeviceWeights {
     std::int64_t bytes() const { return bytes_; }
 
   private:
-    Status load_node(const graph::Step& step, const graph::Node& node, std::optional<cuda::Staging>& staging);
-    Status load_matrix(std::int32_t entry, const ops::Weight& weight, std::optional<cuda::Staging>& staging);
+    Status load_node(const graph::Step& step, const graph::Node& node,
+                     std::optional<cuda::Staging>& staging);
+    Status load_matrix(std::int32_t entry, const ops::Weight& weight,
+                       std::optional<cuda::Staging>& staging);
     Status load_vector(std::int32_t entry, std::int64_t bytes);
 
     const Weights& weights_;

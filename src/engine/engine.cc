@@ -311,10 +311,10 @@ class Engine::Impl {
         const graph::Step& step = job.step.step();
         const auto tensor = [&](graph::TensorId id) { return ranks->tensor(job.step, id); };
         for (const JobPiece& piece : job.pieces) {
-            LR_TRY_ASSIGN(PieceOutput read,
-                          read_outputs(
-                              step.outputs, piece.range,
-                              {.logits = job.copy_logits, .top_logprobs = piece.top_logprobs}, tensor));
+            LR_TRY_ASSIGN(PieceOutput read, read_outputs(step.outputs, piece.range,
+                                                         {.logits = job.copy_logits,
+                                                          .top_logprobs = piece.top_logprobs},
+                                                         tensor));
             output.pieces.push_back(std::move(read));
         }
         return output;

@@ -39,7 +39,7 @@ namespace lr::engine {
 
 struct EngineOptions {
     Place place = {}; // where steps run
-    int threads = 0; // <= 0: one for each usable processor
+    int threads = 0;  // <= 0: one for each usable processor
     ops::Precision precision = ops::Precision::kModel;
     ops::Numerics numerics = ops::Numerics::kHf;
     bool w4a4 = false, a16 = false;   // quantisation of activations: graph::StepOptions

@@ -66,7 +66,7 @@ Status CpuExecutor::bind(Executable& executable, StateStore& states) {
 }
 
 Status CpuExecutor::run(Executable& executable, std::span<const std::byte> inputs,
-                     StateStore& states) {
+                        StateStore& states) {
     LR_TRY(bind(executable, states));
     LR_CHECK_EQ(static_cast<std::int64_t>(inputs.size()), executable.inputs_.bytes());
     std::memcpy(executable.input_memory_.data(), inputs.data(), inputs.size());

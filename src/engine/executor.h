@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// engine/executor.h: builds, places, binds and runs steps, one executable a bucket: on the CPU here,
-// on a GPU in cuda_executor.h.
+// engine/executor.h: builds, places, binds and runs steps, one executable a bucket: on the CPU
+// here, on a GPU in cuda_executor.h.
 #pragma once
 
 #include "engine/batch.h"

@@ -76,9 +76,10 @@ Result<std::vector<std::byte>> StateStore::read(std::int32_t layer, graph::State
     for (std::int64_t first = 0; first < length; first += ops::kKvPage) {
         const std::int64_t page = pages[static_cast<std::size_t>(first / ops::kKvPage)];
         const std::int64_t count = std::min(ops::kKvPage, length - first);
-        LR_TRY(memory_->copy_out(std::span(tokens).subspan(static_cast<std::size_t>(first * token_bytes),
-                                                           static_cast<std::size_t>(count * token_bytes)),
-                                 memory + page * block->unit_bytes));
+        LR_TRY(memory_->copy_out(
+            std::span(tokens).subspan(static_cast<std::size_t>(first * token_bytes),
+                                      static_cast<std::size_t>(count * token_bytes)),
+            memory + page * block->unit_bytes));
     }
     return tokens;
 }

@@ -85,7 +85,7 @@ class CounterRng {
 // The sampler's draw: 64 bits for one position of one stream of a seed.
 //   mix64(mix64(mix64(seed + kGolden) + stream) + (position + 1) * kGolden)
 LR_HD constexpr std::uint64_t counter_bits(std::uint64_t seed, std::uint64_t stream,
-                                     std::uint64_t position) {
+                                           std::uint64_t position) {
     const std::uint64_t key = mix64(mix64(seed + kGolden) + stream);
     return mix64(key + (position + 1) * kGolden);
 }

@@ -19,9 +19,9 @@ namespace lr::ops {
 using numerics::WeightFormat;
 
 struct WeightPart {
-    ConstView data;      // [rows, K], possibly with a row stride (a K shard)
-    ConstView scale;     // as the format says; absent for kPlain and kFp8Tensor
-    float global = 1.0f; // kFp8Tensor, kNvfp4: the dequant multiplier (1/G)
+    ConstView data;            // [rows, K], possibly with a row stride (a K shard)
+    ConstView scale;           // as the format says; absent for kPlain and kFp8Tensor
+    float global = 1.0f;       // kFp8Tensor, kNvfp4: the dequant multiplier (1/G)
     ConstView row_factor = {}; // of a device's copy alone: cuda/weights.h
 };
 

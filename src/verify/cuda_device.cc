@@ -3,10 +3,11 @@
 
 #include "cuda/device.h"
 #include "engine/binding.h"
-#include "verify/cpu_device.h"
 
 #include <algorithm>
 #include <vector>
+
+#include "verify/cpu_device.h"
 
 namespace lr::verify {
 

@@ -6,10 +6,11 @@
 
 #include "cuda/run.h"
 #include "engine/device_weights.h"
-#include "verify/device.h"
 
 #include <map>
 #include <memory>
+
+#include "verify/device.h"
 
 namespace lr::verify {
 
@@ -21,9 +22,9 @@ class CudaDevice final : public Device {
 
     std::string name() const override { return name_; }
     std::string how(const graph::Launch& launch) const override;
-    Status prepare(const graph::Step& step, const graph::Plan& plan) override;
-    Status write(graph::TensorId tensor, std::span<const std::byte> bytes) override;
     Status read(graph::TensorId tensor, std::span<std::byte> bytes) override;
+    Status write(graph::TensorId tensor, std::span<const std::byte> bytes) override;
+    Status prepare(const graph::Step& step, const graph::Plan& plan) override;
     Status run(std::size_t launch) override;
 
   private:

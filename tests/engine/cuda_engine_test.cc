@@ -64,8 +64,8 @@ TEST_P(CudaEngine, StepsAreTheSameBitsTwiceAndInOtherSlots) {
     }
 }
 
-// What bf16 costs each of the two against f32, at each row of a prompt and of a decode, is about the
-// same. (Neither is routed as f32 is, so single rows may be far off.)
+// What bf16 costs each of the two against f32, at each row of a prompt and of a decode, is about
+// the same. (Neither is routed as f32 is, so single rows may be far off.)
 TEST_P(CudaEngine, IsAsNearToF32AsTheCpuIs) {
     if (!on_gpu())
         return;
@@ -105,8 +105,7 @@ TEST_P(CudaEngine, WhatAGpuCannotDoIsRefusedByName) {
     wrong.precision = ops::Precision::kF32;
     const auto engine = Engine::load(*opened, wrong);
     ASSERT_FALSE(engine);
-    EXPECT_EQ(engine.error().message(),
-              "cuda: expected precision bf16, got f32 (the CPU has it)");
+    EXPECT_EQ(engine.error().message(), "cuda: expected precision bf16, got f32 (the CPU has it)");
 }
 
 } // namespace

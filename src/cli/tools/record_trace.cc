@@ -214,7 +214,8 @@ class TraceRun {
         LR_TRY_ASSIGN(const trace::Analysis analysis, trace::analyse(std::move(last), step, false));
         const std::string title = fmt::format("{}: decode step of {} row{}", options_.model,
                                               options_.rows, options_.rows == 1 ? "" : "s");
-        return write_file(folder / "timeline.html", report::timeline_page(analysis, title, floors_text()));
+        return write_file(folder / "timeline.html",
+                          report::timeline_page(analysis, title, floors_text()));
     }
 
     void print(const std::vector<trace::Row>& rows, const std::vector<double>& seconds) const {

@@ -8,11 +8,6 @@
 #include "model/presets.h"
 #include "model/synth.h"
 #include "numerics/counter_rng.h"
-#include "verify/cpu_device.h"
-#include "verify/cuda_device.h"
-#include "verify/free_run.h"
-#include "verify/launch_local.h"
-#include "verify/session.h"
 
 #include <fmt/ranges.h>
 
@@ -22,6 +17,12 @@
 #include <filesystem>
 #include <memory>
 #include <unistd.h>
+
+#include "verify/cpu_device.h"
+#include "verify/cuda_device.h"
+#include "verify/free_run.h"
+#include "verify/launch_local.h"
+#include "verify/session.h"
 
 namespace lr::cli {
 namespace {
@@ -212,7 +213,8 @@ class Verification {
     Result<std::unique_ptr<verify::Device>> make_device(engine::StateStore& states) {
         if (options_.device == "cpu")
             return std::make_unique<verify::CpuDevice>(*weights_, states, pool_);
-        LR_TRY_ASSIGN(std::unique_ptr<verify::Device> device, verify::CudaDevice::create(*weights_, pool_));
+        LR_TRY_ASSIGN(std::unique_ptr<verify::Device> device,
+                      verify::CudaDevice::create(*weights_, pool_));
         return device;
     }
 

@@ -64,8 +64,8 @@ Status attention(const ops::AttentionArgs& args, const Lane& lane) {
     case 256:
         return run_width<256>(params, decode, lane);
     default:
-        return fail(Code::kUnsupported, "cuda: attention: expected dh 16, 32, 64, 128 or 256, got {}",
-                    args.q.shape[2]);
+        return fail(Code::kUnsupported,
+                    "cuda: attention: expected dh 16, 32, 64, 128 or 256, got {}", args.q.shape[2]);
     }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A block takes one row, one KV head and one split of two pages, a page a warp, keys and values in
-// flight at once. Its partial results are merged page by page, and a second kernel merges the splits
-// of a row in ascending order: the tree is a function of the row's length.
+// flight at once. Its partial results are merged page by page, and a second kernel merges the
+// splits of a row in ascending order: the tree is a function of the row's length.
 #include "cuda/attention/attention_params.h"
 #include "cuda/attention/page.h"
 #include "cuda/detail/launch.h"
@@ -14,8 +14,8 @@ constexpr int kThreads = kSplitPages * kWarp;
 constexpr int kVectors = 16; // query heads of a KV head at most
 
 // A partial result: max, sum and o [dh] of one query head. [n, Hq, splits, dh + 2].
-template <int kDh> __device__ float* partial_at(const AttentionParams& p, std::int64_t row, int head,
-                                                int split) {
+template <int kDh>
+__device__ float* partial_at(const AttentionParams& p, std::int64_t row, int head, int split) {
     const std::int64_t heads = std::int64_t{p.kv_heads} * p.group;
     return p.partial + ((row * heads + head) * p.splits + split) * (kDh + 2);
 }
@@ -30,8 +30,8 @@ struct Merge {
     }
 };
 
-template <int kDh>
-__global__ void __launch_bounds__(kThreads) attention_decode_kernel(AttentionParams p) {
+template <int kDh> __global__ void __launch_bounds__(kThreads)
+    attention_decode_kernel(AttentionParams p) {
     wait_for_inputs();
     extern __shared__ __align__(16) std::byte shared[];
     constexpr int kStride = kDh + kPad;
@@ -141,7 +141,8 @@ template <int kDh> Status attention_decode(const AttentionParams& params, const 
     if (params.group > kVectors)
         return fail(Code::kUnsupported, "cuda: attention: expected Hq/Hkv <= {}, got {}", kVectors,
                     params.group);
-    constexpr std::size_t kTiles = (kVectors + 2 * kSplitPages * kPage) * (kDh + kPad) * sizeof(Bf16);
+    constexpr std::size_t kTiles =
+        (kVectors + 2 * kSplitPages * kPage) * (kDh + kPad) * sizeof(Bf16);
     constexpr std::size_t kResults = kSplitPages * kVectors * (kDh + 2) * sizeof(float);
     LR_TRY(launch("attention", attention_decode_kernel<kDh>,
                   {{static_cast<unsigned>(params.splits), static_cast<unsigned>(params.kv_heads),
@@ -149,11 +150,11 @@ template <int kDh> Status attention_decode(const AttentionParams& params, const 
                    kThreads,
                    kTiles > kResults ? kTiles : kResults},
                   lane.stream, params));
-    return launch("attention merge", merge_splits_kernel<kDh>,
-                  {{static_cast<unsigned>(params.kv_heads * params.group),
-                    static_cast<unsigned>(params.n)},
-                   kDh},
-                  lane.stream, params);
+    return launch(
+        "attention merge", merge_splits_kernel<kDh>,
+        {{static_cast<unsigned>(params.kv_heads * params.group), static_cast<unsigned>(params.n)},
+         kDh},
+        lane.stream, params);
 }
 
 template Status attention_decode<16>(const AttentionParams&, const Lane&);

@@ -2,8 +2,8 @@
 //
 // A block takes 64 query vectors: the group of one KV head of as many neighbouring rows as fit. It
 // walks the pages of their sequence from the first to the furthest that one of its rows sees; a
-// token that a row does not see weighs exactly nothing, so a row's bits do not depend on the rows it
-// shares a block with.
+// token that a row does not see weighs exactly nothing, so a row's bits do not depend on the rows
+// it shares a block with.
 //
 // Spills: 8 bytes at a head width of 256 (bookkeeping of rows, outside the loop over pages).
 #include "cuda/attention/attention_params.h"
@@ -18,8 +18,8 @@ namespace {
 constexpr int kThreads = 128;
 constexpr int kVectors = 64; // of a block
 
-template <int kDh>
-__global__ void __launch_bounds__(kThreads) attention_prefill_kernel(AttentionParams p, int rows) {
+template <int kDh> __global__ void __launch_bounds__(kThreads)
+    attention_prefill_kernel(AttentionParams p, int rows) {
     wait_for_inputs();
     extern __shared__ __align__(16) std::byte shared[];
     auto* const memory = reinterpret_cast<Bf16*>(shared);
@@ -61,7 +61,8 @@ __global__ void __launch_bounds__(kThreads) attention_prefill_kernel(AttentionPa
             const std::int64_t page = p.page_at(p.page_table[b][start / kPage], kv_head, kDh);
             const int tokens = min(kPage, furthest - start);
             __syncthreads(); // the last page has been read
-            copy_page<kDh>(keys, p.k_cache + page, p.token_stride(kDh), tokens, threadIdx.x, kThreads);
+            copy_page<kDh>(keys, p.k_cache + page, p.token_stride(kDh), tokens, threadIdx.x,
+                           kThreads);
             commit_copies();
             copy_page<kDh>(values, p.v_cache + page, p.token_stride(kDh), tokens, threadIdx.x,
                            kThreads);
@@ -104,11 +105,10 @@ template <int kDh> Status attention_prefill(const AttentionParams& params, const
                     params.group);
     const int rows = kVectors / params.group;
     constexpr std::size_t kBytes = (kVectors + 2 * kPage) * (kDh + kPad) * sizeof(Bf16);
-    return launch("attention", attention_prefill_kernel<kDh>,
-                  {{blocks_for(params.n, rows), static_cast<unsigned>(params.kv_heads)},
-                   kThreads,
-                   kBytes},
-                  lane.stream, params, rows);
+    return launch(
+        "attention", attention_prefill_kernel<kDh>,
+        {{blocks_for(params.n, rows), static_cast<unsigned>(params.kv_heads)}, kThreads, kBytes},
+        lane.stream, params, rows);
 }
 
 template Status attention_prefill<16>(const AttentionParams&, const Lane&);

@@ -57,8 +57,8 @@ Status kv_store(const ops::KvStoreArgs& args, const Lane& lane) {
                            values<Bf16>(args.k_cache),
                            values<Bf16>(args.v_cache),
                            args.k.shape.row_count()};
-    return launch(kOp, kv_store_kernel, {static_cast<unsigned>(args.k.rows()), kThreads}, lane.stream,
-                  params);
+    return launch(kOp, kv_store_kernel, {static_cast<unsigned>(args.k.rows()), kThreads},
+                  lane.stream, params);
 }
 
 } // namespace lr::cuda

@@ -27,9 +27,9 @@ template <int kDh> struct Softmax16 {
 
 // Tokens [0, tokens) of a page and KV head into tiles, 16 bytes at a time, by `threads` threads;
 // the caller commits and waits.
-template <int kDh>
-__device__ inline void copy_page(Tile tile, const Bf16* page, std::int64_t token_stride, int tokens,
-                                 int thread, int threads) {
+template <int kDh> __device__ inline void copy_page(Tile tile, const Bf16* page,
+                                                    std::int64_t token_stride, int tokens,
+                                                    int thread, int threads) {
     constexpr int kVectors = kDh / 8;
     for (int i = thread; i < kPage * kVectors; i += threads) {
         const int t = i / kVectors, c = i % kVectors * 8;
@@ -55,9 +55,9 @@ __device__ inline void score_page(Tile q, int row, Tile keys, float (&scores)[kP
 
 // Scores become weights; seen[half] tokens of the page belong to the row, the others weigh nothing.
 // o and sum shrink to the new maximum.
-template <int kDh>
-__device__ inline void weigh_page(float scale, const int (&seen)[2], float (&scores)[kPage / 8][4],
-                                  Softmax16<kDh>& state) {
+template <int kDh> __device__ inline void weigh_page(float scale, const int (&seen)[2],
+                                                     float (&scores)[kPage / 8][4],
+                                                     Softmax16<kDh>& state) {
     const int t = threadIdx.x % 4;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -93,9 +93,8 @@ __device__ inline void weigh_page(float scale, const int (&seen)[2], float (&sco
 }
 
 // o += p v.
-template <int kDh>
-__device__ inline void add_values(const float (&p)[kPage / 8][4], Tile values,
-                                  Softmax16<kDh>& state) {
+template <int kDh> __device__ inline void add_values(const float (&p)[kPage / 8][4], Tile values,
+                                                     Softmax16<kDh>& state) {
     const int lane = threadIdx.x % kWarp;
     const Bf16* const right = values.row(lane / 8 % 2 * 8 + lane % 8) + lane / 16 * 8;
 #pragma unroll

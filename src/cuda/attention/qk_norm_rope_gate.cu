@@ -49,8 +49,8 @@ __device__ void rotate_and_store(const Params& p, const float* x, std::int32_t p
             const float exponent = static_cast<float>(2 * pair) / static_cast<float>(p.rotary_dim);
             const float angle = static_cast<float>(position) * (1.0f / powf(p.theta, exponent));
             const float cosine = cosf(angle), sine = sinf(angle);
-            value = i < half ? x[i] * cosine - x[i + half] * sine
-                             : x[i] * cosine + x[i - half] * sine;
+            value =
+                i < half ? x[i] * cosine - x[i + half] * sine : x[i] * cosine + x[i - half] * sine;
         }
         y[i] = to_bf16(value);
     }
@@ -93,7 +93,10 @@ Status qk_norm_rope_gate(const ops::QkNormRopeGateArgs& args, const Lane& lane) 
     constexpr auto kOp = "qk_norm_rope_gate";
     LR_TRY(require_model_precision(kOp, args));
     LR_TRY(require_dtype(kOp, DType::kBF16,
-                         {{"qg", args.qg}, {"k", args.k}, {"q", args.q}, {"gate", args.gate},
+                         {{"qg", args.qg},
+                          {"k", args.k},
+                          {"q", args.q},
+                          {"gate", args.gate},
                           {"k_out", args.k_out}}));
     Params params{};
     params.qg = rows<const Bf16>(args.qg);
@@ -117,9 +120,10 @@ Status qk_norm_rope_gate(const ops::QkNormRopeGateArgs& args, const Lane& lane) 
                     kMaxWidth, params.dh);
     if (params.n == 0)
         return {};
-    return launch(kOp, qk_norm_rope_gate_kernel,
-                  {blocks_for(params.n * (params.q_heads + params.kv_heads), kWarps), kWarps * kWarp},
-                  lane.stream, params);
+    return launch(
+        kOp, qk_norm_rope_gate_kernel,
+        {blocks_for(params.n * (params.q_heads + params.kv_heads), kWarps), kWarps * kWarp},
+        lane.stream, params);
 }
 
 } // namespace lr::cuda

@@ -46,10 +46,10 @@ Status sigmoid_gate(const ops::SigmoidGateArgs& args, const Lane& lane) {
     const Params params = {rows<const Bf16>(args.o), rows<const Bf16>(args.gate),
                            values<const std::int32_t>(args.n_live), rows<Bf16>(args.y),
                            args.y.shape[1]};
-    return launch(kOp, sigmoid_gate_kernel,
-                  {{blocks_for(params.width / 8, kThreads), static_cast<unsigned>(args.y.rows())},
-                   kThreads},
-                  lane.stream, params);
+    return launch(
+        kOp, sigmoid_gate_kernel,
+        {{blocks_for(params.width / 8, kThreads), static_cast<unsigned>(args.y.rows())}, kThreads},
+        lane.stream, params);
 }
 
 } // namespace lr::cuda

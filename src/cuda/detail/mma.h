@@ -3,8 +3,8 @@
 // cuda/detail/mma.h: tensor-core products of operands in shared memory. For .cu files only.
 //
 // Fragments are those of mma.m16n8k16: with g = lane / 4 and t = lane % 4, an accumulator holds
-// (row g, columns 2t and 2t+1) and (row g + 8, the same columns). A row of the result depends on its
-// own row of A alone.
+// (row g, columns 2t and 2t+1) and (row g + 8, the same columns). A row of the result depends on
+// its own row of A alone.
 #pragma once
 
 #include "cuda/detail/math.h"

@@ -16,7 +16,8 @@ Status experts_down(const ops::ExpertsDownArgs& args, const Lane& lane) {
     params.y_is_f32 = args.z.dtype == DType::kF32;
     if (args.f.rows() == 0)
         return {};
-    return run_product(f, args.w, params, grouped_choice(args.f.rows(), params.groups, false), lane);
+    return run_product(f, args.w, params, grouped_choice(args.f.rows(), params.groups, false),
+                       lane);
 }
 
 } // namespace lr::cuda

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One grouped product with SwiGLU in its epilogue. Where f is codes, the product leaves F in scratch
-// and a second kernel quantises its live rows.
+// One grouped product with SwiGLU in its epilogue. Where f is codes, the product leaves F in
+// scratch and a second kernel quantises its live rows.
 #include "cuda/experts/experts.h"
 #include "cuda/experts/grouped.h"
 #include "cuda/quant/quant.h"

@@ -59,10 +59,10 @@ Status finalize(const ops::FinalizeArgs& args, const Lane& lane) {
                            rows<Bf16>(args.y),
                            args.y.shape[1],
                            static_cast<int>(args.weights.shape[1])};
-    return launch(kOp, finalize_kernel,
-                  {{blocks_for(params.d / 8, kThreads), static_cast<unsigned>(args.y.rows())},
-                   kThreads},
-                  lane.stream, params);
+    return launch(
+        kOp, finalize_kernel,
+        {{blocks_for(params.d / 8, kThreads), static_cast<unsigned>(args.y.rows())}, kThreads},
+        lane.stream, params);
 }
 
 } // namespace lr::cuda

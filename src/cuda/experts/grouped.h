@@ -19,7 +19,8 @@ inline ProductChoice grouped_choice(std::int64_t rows, std::int64_t experts, boo
     choice.gate = gate;
     choice.few = rows <= experts * kFewRows;
     choice.tiles = rows <= experts * kOneTileRows ? 1 : 2;
-    choice.row_tiles = choice.few ? std::min(rows, experts) : rows / kTileRows + std::min(rows, experts);
+    choice.row_tiles =
+        choice.few ? std::min(rows, experts) : rows / kTileRows + std::min(rows, experts);
     return choice;
 }
 

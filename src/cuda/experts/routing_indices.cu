@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Few pairs: one block does all. Many: each expert counts its pairs, one block scans the counts, and
-// each expert places its pairs. Places are counted in ascending order of the pairs, so rows are in
-// that order whatever the device does.
+// Few pairs: one block does all. Many: each expert counts its pairs, one block scans the counts,
+// and each expert places its pairs. Places are counted in ascending order of the pairs, so rows are
+// in that order whatever the device does.
 #include "cuda/detail/launch.h"
 #include "cuda/detail/math.h"
 #include "cuda/experts/experts.h"
@@ -61,8 +61,8 @@ __global__ void __launch_bounds__(kThreads) count_pairs_kernel(Params p) {
         p.counts[e] = total;
 }
 
-// Endpoints of at most kOneBlock experts by as many threads: since every start is aligned, it is the
-// sum of the aligned counts before it. `scratch` has an entry for each warp.
+// Endpoints of at most kOneBlock experts by as many threads: since every start is aligned, it is
+// the sum of the aligned counts before it. `scratch` has an entry for each warp.
 __device__ void write_endpoints(const Params& p, int count, int* scratch) {
     const int e = static_cast<int>(threadIdx.x), lane = e % kWarp, warp = e / kWarp;
     const int aligned = static_cast<int>(experts::align_up(count, p.align));
@@ -190,8 +190,8 @@ Status routing_indices(const ops::RoutingIndicesArgs& args, const Lane& lane) {
                            args.align};
     const auto local = static_cast<unsigned>(params.local);
     if (params.local > kOneBlock)
-        return fail(Code::kUnsupported, "cuda: routing_indices: expected L <= {}, got {}", kOneBlock,
-                    params.local);
+        return fail(Code::kUnsupported, "cuda: routing_indices: expected L <= {}, got {}",
+                    kOneBlock, params.local);
     if (params.n == 0 || local == 0)
         return {};
     if (params.n * params.slots <= kOneBlock)

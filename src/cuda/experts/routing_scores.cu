@@ -42,8 +42,8 @@ __device__ unsigned long long rank_key(float x, int e) {
 }
 
 // kPerLane: experts of a lane.
-template <int kPerLane>
-__global__ void __launch_bounds__(kWarps* kWarp) routing_scores_kernel(Params p) {
+template <int kPerLane> __global__ void __launch_bounds__(kWarps* kWarp)
+    routing_scores_kernel(Params p) {
     wait_for_inputs();
     const std::int64_t token = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
     const int lane = threadIdx.x % kWarp;

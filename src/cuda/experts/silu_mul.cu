@@ -44,10 +44,10 @@ Status silu_mul(const ops::SiluMulArgs& args, const Lane& lane) {
         return {};
     const Params params = {rows<const Bf16>(args.gate_up), values<const std::int32_t>(args.n_live),
                            rows<Bf16>(args.y), args.y.shape[1]};
-    return launch(kOp, silu_mul_kernel,
-                  {{blocks_for(params.width / 8, kThreads), static_cast<unsigned>(args.y.rows())},
-                   kThreads},
-                  lane.stream, params);
+    return launch(
+        kOp, silu_mul_kernel,
+        {{blocks_for(params.width / 8, kThreads), static_cast<unsigned>(args.y.rows())}, kThreads},
+        lane.stream, params);
 }
 
 } // namespace lr::cuda

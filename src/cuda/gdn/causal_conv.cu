@@ -134,9 +134,10 @@ Status causal_conv(const ops::CausalConvArgs& args, const Lane& lane) {
                            args.y.shape[1]};
     if (params.n == 0 || params.sequences == 0)
         return {};
-    LR_TRY(launch(kOp, causal_conv_kernel,
-                  {{blocks_for(params.channels / 8, kThreads), blocks_for(params.n, kRun)}, kThreads},
-                  lane.stream, params));
+    LR_TRY(
+        launch(kOp, causal_conv_kernel,
+               {{blocks_for(params.channels / 8, kThreads), blocks_for(params.n, kRun)}, kThreads},
+               lane.stream, params));
     return launch(kOp, conv_state_kernel,
                   {{blocks_for(params.channels, kThreads), static_cast<unsigned>(params.sequences)},
                    kThreads},

@@ -26,9 +26,8 @@ __device__ inline Chunk chunk_at(const std::int32_t* row, const std::int32_t* le
 }
 
 // Rows of one head as a tile [64, width], zero from `length` on.
-template <typename Map>
-__device__ inline void load_rows(Tile tile, Rows<const Bf16> x, Chunk chunk, std::int64_t first,
-                                 int width, Map map) {
+template <typename Map> __device__ inline void load_rows(Tile tile, Rows<const Bf16> x, Chunk chunk,
+                                                         std::int64_t first, int width, Map map) {
     const int vectors = width / 8;
     for (int i = threadIdx.x; i < kChunk * vectors; i += kChunkThreads) {
         const int r = i / vectors, c = i % vectors * 8;
@@ -46,9 +45,8 @@ __device__ inline void load_rows(Tile tile, Rows<const Bf16> x, Chunk chunk, std
 // One float of each row and head, zero from `length` on.
 __device__ inline void load_scalars(float* out, Rows<const float> x, Chunk chunk, int head) {
     if (threadIdx.x < kChunk)
-        out[threadIdx.x] = static_cast<int>(threadIdx.x) < chunk.length
-                               ? x[chunk.row + threadIdx.x][head]
-                               : 0.0f;
+        out[threadIdx.x] =
+            static_cast<int>(threadIdx.x) < chunk.length ? x[chunk.row + threadIdx.x][head] : 0.0f;
 }
 
 // A block's dynamic shared memory, piece by piece.

@@ -56,10 +56,10 @@ Status chunk_cumsum(const ops::ChunkCumsumArgs& args, const Lane& lane) {
                            args.chunk_row.rows()};
     if (params.n == 0)
         return {};
-    return launch("chunk_cumsum", chunk_cumsum_kernel,
-                  {{static_cast<unsigned>(params.chunks) + 1, blocks_for(params.heads, kThreads)},
-                   kThreads},
-                  lane.stream, params);
+    return launch(
+        "chunk_cumsum", chunk_cumsum_kernel,
+        {{static_cast<unsigned>(params.chunks) + 1, blocks_for(params.heads, kThreads)}, kThreads},
+        lane.stream, params);
 }
 
 } // namespace lr::cuda

@@ -79,12 +79,12 @@ Status chunk_kkt_solve(const ops::ChunkKktSolveArgs& args, const Lane& lane) {
                            static_cast<int>(args.beta.shape[1] / args.k.shape[1])};
     const std::size_t bytes =
         tile_bytes(kChunk, params.dk) + 2 * kChunk * kStride * sizeof(float) + 32;
-    return launch(kOp, chunk_kkt_solve_kernel,
-                  {{static_cast<unsigned>(args.chunk_row.rows()),
-                    static_cast<unsigned>(args.beta.shape[1])},
-                   kChunkThreads,
-                   bytes},
-                  lane.stream, params);
+    return launch(
+        kOp, chunk_kkt_solve_kernel,
+        {{static_cast<unsigned>(args.chunk_row.rows()), static_cast<unsigned>(args.beta.shape[1])},
+         kChunkThreads,
+         bytes},
+        lane.stream, params);
 }
 
 } // namespace lr::cuda

@@ -101,12 +101,12 @@ Status chunk_output(const ops::ChunkOutputArgs& args, const Lane& lane) {
     params.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(params.dk)));
     const std::size_t bytes = 2 * tile_bytes(kChunk, params.dk) + tile_bytes(params.dv, params.dk) +
                               tile_bytes(kChunk, params.dv) + tile_bytes(kChunk, kChunk);
-    return launch(kOp, chunk_output_kernel,
-                  {{static_cast<unsigned>(args.chunk_row.rows()),
-                    static_cast<unsigned>(params.heads)},
-                   kChunkThreads,
-                   bytes},
-                  lane.stream, params);
+    return launch(
+        kOp, chunk_output_kernel,
+        {{static_cast<unsigned>(args.chunk_row.rows()), static_cast<unsigned>(params.heads)},
+         kChunkThreads,
+         bytes},
+        lane.stream, params);
 }
 
 } // namespace lr::cuda

@@ -65,8 +65,8 @@ __global__ void __launch_bounds__(kChunkThreads) chunk_recompute_wu_kernel(Param
         return;
     for (int i = threadIdx.x; i < kChunk * kChunk; i += kChunkThreads) {
         const int r = i / kChunk, c = i % kChunk;
-        inverse.row(r)[c] = r < chunk.length && c <= r ? p.a_inv[chunk.row + r][head * kChunk + c]
-                                                       : to_bf16(0.0f);
+        inverse.row(r)[c] =
+            r < chunk.length && c <= r ? p.a_inv[chunk.row + r][head * kChunk + c] : to_bf16(0.0f);
     }
     load_scalars(factor, p.beta, chunk, static_cast<int>(head));
     load_scalars(g, p.g, chunk, static_cast<int>(head));
@@ -105,11 +105,12 @@ Status chunk_recompute_wu(const ops::ChunkRecomputeWuArgs& args, const Lane& lan
                            static_cast<int>(args.v.shape[1] / args.k.shape[1])};
     const std::size_t bytes =
         tile_bytes(kChunk, kChunk) + tile_bytes(kChunk, std::max(params.dk, params.dv));
-    return launch(kOp, chunk_recompute_wu_kernel,
-                  {{static_cast<unsigned>(params.chunks) + 1, static_cast<unsigned>(args.v.shape[1])},
-                   kChunkThreads,
-                   bytes},
-                  lane.stream, params);
+    return launch(
+        kOp, chunk_recompute_wu_kernel,
+        {{static_cast<unsigned>(params.chunks) + 1, static_cast<unsigned>(args.v.shape[1])},
+         kChunkThreads,
+         bytes},
+        lane.stream, params);
 }
 
 } // namespace lr::cuda

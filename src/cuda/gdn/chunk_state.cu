@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One block walks the chunks of one sequence and value head for a slice of the state's rows: rows of
-// S depend on nothing but themselves. S stays in shared memory in f32 from chunk to chunk.
+// One block walks the chunks of one sequence and value head for a slice of the state's rows: rows
+// of S depend on nothing but themselves. S stays in shared memory in f32 from chunk to chunk.
 #include "cuda/gdn/chunk.h"
 #include "cuda/gdn/gdn.h"
 
@@ -96,8 +96,8 @@ class Walk {
             for_results(c, row, column, [&](int i, int j, float low, float high) {
                 float weighed[2] = {};
                 if (i < chunk.length) {
-                    const std::uint32_t u = *reinterpret_cast<const std::uint32_t*>(
-                        p_.u[chunk.row + i] + column0 + j);
+                    const std::uint32_t u =
+                        *reinterpret_cast<const std::uint32_t*>(p_.u[chunk.row + i] + column0 + j);
                     const float v0 = bf16_low(u) - low, v1 = bf16_high(u) - high;
                     *reinterpret_cast<std::uint32_t*>(p_.v_new[chunk.row + i] + column0 + j) =
                         pack_bf16(v0, v1);
@@ -208,8 +208,8 @@ Status chunk_state(const ops::ChunkStateArgs& args, const Lane& lane) {
     params.slice = params.dv % 32 == 0 ? 32 : 16;
     const std::size_t bytes = static_cast<std::size_t>(params.slice * params.dk) * sizeof(float) +
                               tile_bytes(params.slice, params.dk) +
-                              2 * tile_bytes(kChunk, params.dk) +
-                              tile_bytes(params.slice, kChunk) + kChunk * sizeof(float);
+                              2 * tile_bytes(kChunk, params.dk) + tile_bytes(params.slice, kChunk) +
+                              kChunk * sizeof(float);
     return launch(kOp, chunk_state_kernel,
                   {{static_cast<unsigned>(params.heads * (params.dv / params.slice)),
                     static_cast<unsigned>(params.sequences) + 1},

@@ -77,7 +77,8 @@ Status gated_norm(const ops::GatedNormArgs& args, const Lane& lane) {
     if (params.n == 0)
         return {};
     return launch(kOp, gated_norm_kernel,
-                  {blocks_for(params.n * params.heads, kWarps), kWarps * kWarp}, lane.stream, params);
+                  {blocks_for(params.n * params.heads, kWarps), kWarps * kWarp}, lane.stream,
+                  params);
 }
 
 } // namespace lr::cuda

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One warp a head: two elements a lane and step.
-#include "ops/gdn/l2norm.h"
-
 #include "cuda/detail/launch.h"
 #include "cuda/detail/math.h"
 #include "cuda/gdn/gdn.h"
+#include "ops/gdn/l2norm.h"
 
 #include <cstdint>
 

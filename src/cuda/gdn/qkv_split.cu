@@ -30,9 +30,8 @@ __global__ void __launch_bounds__(kThreads) qkv_split_kernel(Params p) {
     Bf16* const to = c < p.qk       ? p.q[row] + c
                      : c < 2 * p.qk ? p.k[row] + c - p.qk
                                     : p.v[row] + c - 2 * p.qk;
-    *reinterpret_cast<uint4*>(to) = is_live(row, p.n_live)
-                                        ? *reinterpret_cast<const uint4*>(p.x[row] + c)
-                                        : uint4{};
+    *reinterpret_cast<uint4*>(to) =
+        is_live(row, p.n_live) ? *reinterpret_cast<const uint4*>(p.x[row] + c) : uint4{};
 }
 
 } // namespace
@@ -45,17 +44,15 @@ Status qkv_split(const ops::QkvSplitArgs& args, const Lane& lane) {
     LR_TRY(require_vectors(kOp, named));
     if (args.x.rows() == 0)
         return {};
-    const Params params = {rows<const Bf16>(args.x),
-                           values<const std::int32_t>(args.n_live),
-                           rows<Bf16>(args.q),
-                           rows<Bf16>(args.k),
-                           rows<Bf16>(args.v),
-                           args.q.shape.row_count(),
+    const Params params = {rows<const Bf16>(args.x), values<const std::int32_t>(args.n_live),
+                           rows<Bf16>(args.q),       rows<Bf16>(args.k),
+                           rows<Bf16>(args.v),       args.q.shape.row_count(),
                            args.x.shape[1]};
-    return launch(kOp, qkv_split_kernel,
-                  {{blocks_for(params.channels / 8, kThreads), static_cast<unsigned>(args.x.rows())},
-                   kThreads},
-                  lane.stream, params);
+    return launch(
+        kOp, qkv_split_kernel,
+        {{blocks_for(params.channels / 8, kThreads), static_cast<unsigned>(args.x.rows())},
+         kThreads},
+        lane.stream, params);
 }
 
 } // namespace lr::cuda

@@ -70,8 +70,8 @@ __device__ void load_unit(const Bf16* x, int dk, float scale, float4 (&out)[kVec
                   out[i].w / length * scale};
 }
 
-template <typename State, int kVectors>
-__global__ void __launch_bounds__(kThreads) recurrent_update_kernel(Params p) {
+template <typename State, int kVectors> __global__ void __launch_bounds__(kThreads)
+    recurrent_update_kernel(Params p) {
     wait_for_inputs();
     const std::int64_t row = blockIdx.y;
     const int blocks = (p.dv + kBlockRows - 1) / kBlockRows;
@@ -137,7 +137,8 @@ Status launch_for(const Params& params, std::int64_t n, const Lane& lane) {
         return launch(kOp, recurrent_update_kernel<State, 4>, shape, lane.stream, params);
     if (params.dk <= 256)
         return launch(kOp, recurrent_update_kernel<State, 8>, shape, lane.stream, params);
-    return fail(Code::kUnsupported, "cuda: recurrent_update: expected dk <= 256, got {}", params.dk);
+    return fail(Code::kUnsupported, "cuda: recurrent_update: expected dk <= 256, got {}",
+                params.dk);
 }
 
 } // namespace
@@ -169,9 +170,8 @@ Status recurrent_update(const ops::RecurrentUpdateArgs& args, const Lane& lane) 
     params.dk = static_cast<int>(args.k.shape[2]);
     params.dv = static_cast<int>(args.v.shape[2]);
     params.q_scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(params.dk)));
-    return args.ssm_state.dtype == DType::kF32
-               ? launch_for<F32State>(params, args.q.rows(), lane)
-               : launch_for<Bf16State>(params, args.q.rows(), lane);
+    return args.ssm_state.dtype == DType::kF32 ? launch_for<F32State>(params, args.q.rows(), lane)
+                                               : launch_for<Bf16State>(params, args.q.rows(), lane);
 }
 
 } // namespace lr::cuda

@@ -72,8 +72,11 @@ Status unpack_conv(const ops::UnpackConvArgs& args, const Lane& lane) {
     constexpr auto kOp = "unpack_conv";
     const ConstView conv = args.conv.parts[0].data;
     LR_TRY(require_dtype(kOp, DType::kBF16,
-                         {{"qkvz", args.qkvz}, {"ba", args.ba}, {"conv", conv},
-                          {"conv_state", args.conv_state}, {"q", args.q}}));
+                         {{"qkvz", args.qkvz},
+                          {"ba", args.ba},
+                          {"conv", conv},
+                          {"conv_state", args.conv_state},
+                          {"q", args.q}}));
     if (args.q.rows() == 0)
         return {};
     Params params{};
@@ -93,7 +96,8 @@ Status unpack_conv(const ops::UnpackConvArgs& args, const Lane& lane) {
     params.channels = static_cast<int>(args.conv_state.shape[1]);
     params.z_width = static_cast<int>(args.z.shape.row_count());
     params.heads = static_cast<int>(args.b.shape[1]);
-    const unsigned blocks = blocks_for(params.channels + params.z_width + 2 * params.heads, kThreads);
+    const unsigned blocks =
+        blocks_for(params.channels + params.z_width + 2 * params.heads, kThreads);
     return launch(kOp, unpack_conv_kernel,
                   {{blocks, static_cast<unsigned>(args.q.rows())}, kThreads}, lane.stream, params);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A narrow product. A block takes one run of K for 16 output columns and 8 rows; its eight warps are
-// the slices of the run (the tree of gemm/product.h, for K = the run's length), all loads of a warp
-// on their way together.
+// A narrow product. A block takes one run of K for 16 output columns and 8 rows; its eight warps
+// are the slices of the run (the tree of gemm/product.h, for K = the run's length), all loads of a
+// warp on their way together.
 #include "cuda/gemm/gemm.h"
 #include "cuda/gemm/product_args.h"
 

@@ -3,8 +3,8 @@
 // cuda/gemm/product.h: y = x W^T on the tensor cores, for every pair of formats of ops/operand.h.
 // For .cu files only.
 //
-// The tree. K is cut into at most eight slices of whole 128s (of experts, of 512 at least: their many
-// rows fill the device, and longer slices stream better). In a slice, k ascends in groups of
+// The tree. K is cut into at most eight slices of whole 128s (of experts, of 512 at least: their
+// many rows fill the device, and longer slices stream better). In a slice, k ascends in groups of
 // 4U (U = 8 for bf16 weights, else 16), thread t of a quad holding k = 4U*group + U*t ..: one load
 // of 16 bytes feeds several mma, whose k are a permutation that both operands share. With block
 // scales each run of 128 is summed by itself and added times its scales. The sums of the slices are
@@ -85,7 +85,7 @@ inline constexpr float kNvfp4Lift = 128.0f;
 
 // A unit of U values as it lies in memory. All zero bits are zeros.
 struct Raw {
-    uint4 low, high;    // high: bf16 x with U = 16 only
+    uint4 low, high;     // high: bf16 x with U = 16 only
     std::uint32_t scale; // NVFP4: the E4M3 code
 };
 
@@ -149,7 +149,8 @@ __device__ inline Raw load_w(const ProductParams& p, std::int64_t row, int k) {
 template <typename F>
 __device__ inline Raw load_x(const ProductParams& p, std::int64_t token, int k) {
     return load_x<F>(p.x + token * p.x_stride + code_bytes<F::kX>(k),
-                     static_cast<const std::uint8_t*>(p.x_scale) + token * p.x_scale_stride + k / 16);
+                     static_cast<const std::uint8_t*>(p.x_scale) + token * p.x_scale_stride +
+                         k / 16);
 }
 
 __device__ inline std::uint32_t multiply_pairs(std::uint32_t a, std::uint32_t b) {
@@ -159,7 +160,8 @@ __device__ inline std::uint32_t multiply_pairs(std::uint32_t a, std::uint32_t b)
 }
 
 // Four E4M3 codes as f16 pairs.
-__device__ inline void expand_e4m3_f16(std::uint32_t codes, std::uint32_t& low, std::uint32_t& high) {
+__device__ inline void expand_e4m3_f16(std::uint32_t codes, std::uint32_t& low,
+                                       std::uint32_t& high) {
     const auto convert = [](std::uint32_t pair) {
         const __half2_raw half =
             __nv_cvt_fp8x2_to_halfraw2(static_cast<__nv_fp8x2_storage_t>(pair), __NV_E4M3);
@@ -172,7 +174,7 @@ __device__ inline void expand_e4m3_f16(std::uint32_t codes, std::uint32_t& low, 
 // (subnormal codes are subnormal bf16 then), and a product puts that right.
 __device__ inline void expand_e4m3_bf16(std::uint32_t codes, std::uint32_t& low,
                                         std::uint32_t& high) {
-    constexpr std::uint32_t kLift = 0x7B80'7B80u; // 2^120, twice
+    constexpr std::uint32_t kLift = 0x7B80'7B80u;   // 2^120, twice
     const auto convert = [](std::uint32_t spread) { // a code in each upper byte
         const std::uint32_t bits = (spread >> 4 & 0x07F0'07F0u) | (spread & 0x8000'8000u);
         return multiply_pairs(bits, kLift);
@@ -188,8 +190,7 @@ __device__ inline void expand_nvfp4_w(std::uint32_t codes, std::uint32_t factor,
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
         const std::uint32_t nibbles = codes >> (4 * j);
-        const std::uint32_t bits =
-            (nibbles << 6 & 0x01C0'01C0u) | (nibbles << 12 & 0x8000'8000u);
+        const std::uint32_t bits = (nibbles << 6 & 0x01C0'01C0u) | (nibbles << 12 & 0x8000'8000u);
         out[j] = multiply_pairs(bits, factor);
     }
 }
@@ -205,8 +206,7 @@ __device__ inline void expand_nvfp4_x(std::uint32_t codes, std::uint32_t scale,
     for (int j = 0; j < 4; ++j) {
         const std::uint32_t byte = codes >> (8 * j) & 0xFFu;
         const std::uint32_t nibbles = (byte & 0xFu) | byte << 12;
-        const std::uint32_t bits =
-            (nibbles << 6 & 0x01C0'01C0u) | (nibbles << 12 & 0x8000'8000u);
+        const std::uint32_t bits = (nibbles << 6 & 0x01C0'01C0u) | (nibbles << 12 & 0x8000'8000u);
         out[j] = multiply_pairs(multiply_pairs(bits, kLift), scale);
     }
 }
@@ -223,7 +223,8 @@ __device__ inline void expand_fp8(const Raw& raw, std::uint32_t* out) {
     }
 }
 
-template <typename F> __device__ inline void expand_w(const Raw& raw, std::uint32_t (&out)[F::kPairs]) {
+template <typename F>
+__device__ inline void expand_w(const Raw& raw, std::uint32_t (&out)[F::kPairs]) {
     if constexpr (F::kW == Codes::kBf16) {
         out[0] = raw.low.x;
         out[1] = raw.low.y;
@@ -243,7 +244,8 @@ template <typename F> __device__ inline void expand_w(const Raw& raw, std::uint3
     }
 }
 
-template <typename F> __device__ inline void expand_x(const Raw& raw, std::uint32_t (&out)[F::kPairs]) {
+template <typename F>
+__device__ inline void expand_x(const Raw& raw, std::uint32_t (&out)[F::kPairs]) {
     if constexpr (F::kX == Codes::kBf16) {
         out[0] = raw.low.x;
         out[1] = raw.low.y;
@@ -271,10 +273,10 @@ template <typename F> __device__ inline void expand_x(const Raw& raw, std::uint3
 }
 
 // One group of the tree for 16 rows of w (g and g + 8 of this lane) and 8 rows of x (g).
-template <typename F>
-__device__ inline void multiply_group(float (&c)[4], const std::uint32_t (&w0)[F::kPairs],
-                                      const std::uint32_t (&w8)[F::kPairs],
-                                      const std::uint32_t (&x)[F::kPairs]) {
+template <typename F> __device__ inline void multiply_group(float (&c)[4],
+                                                            const std::uint32_t (&w0)[F::kPairs],
+                                                            const std::uint32_t (&w8)[F::kPairs],
+                                                            const std::uint32_t (&x)[F::kPairs]) {
 #pragma unroll
     for (int i = 0; i < F::kPairs; i += 2) {
         const std::uint32_t a[4] = {w0[i], w8[i], w0[i + 1], w8[i + 1]};
@@ -297,8 +299,8 @@ __device__ inline float block_scale_x(const ProductParams& p, std::int64_t token
 }
 
 // What multiplies a finished dot.
-template <typename F>
-__device__ inline float final_factor(const ProductParams& p, std::int64_t w_row, std::int64_t token) {
+template <typename F> __device__ inline float final_factor(const ProductParams& p,
+                                                           std::int64_t w_row, std::int64_t token) {
     float factor = 1.0f;
     if constexpr (!F::kBlocks) {
         if constexpr (F::kX == Codes::kFp8)
@@ -334,8 +336,8 @@ __device__ inline void store_result(const ProductParams& p, std::int64_t row, st
 // another and leave partial sums.
 struct ProductChoice {
     bool gate = false, few = false, split = false;
-    int tiles = 1;                // few: 8 rows of x each, 1 or 2
-    std::int64_t row_tiles = 1;   // of the grid: groups or tiles of rows
+    int tiles = 1;              // few: 8 rows of x each, 1 or 2
+    std::int64_t row_tiles = 1; // of the grid: groups or tiles of rows
 };
 template <typename F>
 Status launch_product(const ProductParams& params, const ProductChoice& choice, const Lane& lane);

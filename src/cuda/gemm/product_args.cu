@@ -27,8 +27,8 @@ Status check_operands(std::string_view op, const Activation& x, const ops::Weigh
                     dtype_name(x.x.dtype));
     const std::int64_t k = w.columns(), unit = unit_of(w.format);
     if (k % unit != 0)
-        return fail(Code::kUnsupported, "cuda: {}: expected K % {} == 0 of {} weights, got K={}", op,
-                    unit, numerics::weight_format_name(w.format), k);
+        return fail(Code::kUnsupported, "cuda: {}: expected K % {} == 0 of {} weights, got K={}",
+                    op, unit, numerics::weight_format_name(w.format), k);
     const std::int64_t x_stride = dtype_bytes(x.x.dtype, x.x.row_stride);
     const std::int64_t bytes = x.x.dtype == DType::kE2M1 ? 8 : kVectorBytes;
     if (reinterpret_cast<std::uintptr_t>(x.x.data) % kVectorBytes != 0 ||

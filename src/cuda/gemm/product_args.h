@@ -17,9 +17,10 @@ struct Activation {
     float global = 1.0f;
 };
 
-// Operands alone: rows, groups and results are the caller's. kUnsupported: a pair of formats, dtype,
-// K or alignment that the kernels do not have.
-Result<ProductParams> product_params(std::string_view op, const Activation& x, const ops::Weight& w);
+// Operands alone: rows, groups and results are the caller's. kUnsupported: a pair of formats,
+// dtype, K or alignment that the kernels do not have.
+Result<ProductParams> product_params(std::string_view op, const Activation& x,
+                                     const ops::Weight& w);
 
 Status run_product(const Activation& x, const ops::Weight& w, const ProductParams& params,
                    const ProductChoice& choice, const Lane& lane);

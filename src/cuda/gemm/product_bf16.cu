@@ -2,12 +2,14 @@
 //
 // BF16 activations and weights.
 //
-// Spills: up to 56 bytes of bookkeeping in the tile kernels, so that two blocks share a multiprocessor.
+// Spills: up to 56 bytes of bookkeeping in the tile kernels, so that two blocks share a
+// multiprocessor.
 #include "cuda/gemm/product_launch.h"
 
 namespace lr::cuda::detail {
 
 template Status launch_product<Format<Codes::kBf16, Codes::kBf16, false>>(const ProductParams&,
-                                                                 const ProductChoice&, const Lane&);
+                                                                          const ProductChoice&,
+                                                                          const Lane&);
 
 } // namespace lr::cuda::detail

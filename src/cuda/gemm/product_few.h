@@ -3,53 +3,13 @@
 // cuda/gemm/product_few.h: products of few rows of x: the weights stream from memory through
 // registers to the tensor cores, without shared memory on the way. For .cu files only.
 //
-// A block has eight warps, one for each slice of K (several sets of 16 weight rows where K has fewer
-// slices). A warp keeps several groups of its slice in flight. x comes from the L2.
+// A block has eight warps, one for each slice of K (several sets of 16 weight rows where K has
+// fewer slices). A warp keeps several groups of its slice in flight. x comes from the L2.
 #pragma once
 
-#include "cuda/gemm/product.h"
-
-#include <algorithm>
+#include "cuda/gemm/product_share.h"
 
 namespace lr::cuda::detail {
-
-inline constexpr int kFewThreads = 256;
-inline constexpr int kFewWarps = kFewThreads / kWarp;
-
-// The rows of a group and its index. slot: the how-manieth group with rows; -1 when there is none.
-struct Group {
-    int index;
-    int begin, end;
-};
-
-// By one warp, for all of its lanes. Endpoints are read 256 experts at a time.
-__device__ inline Group find_live_group(const ProductParams& p, int slot) {
-    constexpr int kReads = 8;
-    const int lane = threadIdx.x % kWarp;
-    for (int first = 0; first < p.groups; first += kReads * kWarp) {
-        int begin[kReads], end[kReads];
-#pragma unroll
-        for (int i = 0; i < kReads; ++i) {
-            const int e = first + i * kWarp + lane;
-            begin[i] = e < p.groups ? p.start[e] : 0;
-            end[i] = e < p.groups ? p.end[e] : 0;
-        }
-#pragma unroll
-        for (int i = 0; i < kReads; ++i) {
-            unsigned live = __ballot_sync(kFullMask, end[i] > begin[i]);
-            const int count = __popc(live);
-            if (slot < count) {
-                for (; slot > 0; --slot)
-                    live &= live - 1;
-                const int source = __ffs(static_cast<int>(live)) - 1;
-                return {first + i * kWarp + source, __shfl_sync(kFullMask, begin[i], source),
-                        __shfl_sync(kFullMask, end[i], source)};
-            }
-            slot -= count;
-        }
-    }
-    return {-1, 0, 0};
-}
 
 template <typename F, int kTiles, bool kGate> struct FewProduct {
     static constexpr int kSides = kGate ? 2 : 1; // gate and up rows
@@ -59,8 +19,8 @@ template <typename F, int kTiles, bool kGate> struct FewProduct {
     static constexpr int kBytesX = code_bytes<F::kX>(F::kGroup);
     static constexpr int kScales = F::kGroup / 16;
 
-    // This lane's unit of the slice's first group: rows g and g + 8 of each side, row g of each tile
-    // of x (null: none); of NVFP4 the unit's scale too.
+    // This lane's unit of the slice's first group: rows g and g + 8 of each side, row g of each
+    // tile of x (null: none); of NVFP4 the unit's scale too.
     const std::byte* w[kSides][2];
     const std::uint8_t* w_scales; // of NVFP4
     const std::uint8_t* x_scales;
@@ -132,8 +92,8 @@ template <typename F, int kTiles, bool kGate> struct FewProduct {
         }
     }
 
-    // Where the scales of the runs of 128 k of this lane's results are: rows g and g + 8 of each side,
-    // columns 2t and 2t + 1 of each tile (-1: no row of x), as offsets.
+    // Where the scales of the runs of 128 k of this lane's results are: rows g and g + 8 of each
+    // side, columns 2t and 2t + 1 of each tile (-1: no row of x), as offsets.
     struct RunScales {
         const float* w_base;
         const float* x_base;
@@ -196,141 +156,128 @@ template <typename F, int kTiles, bool kGate> struct FewProduct {
     }
 };
 
-// Blocks of a multiprocessor that the registers are divided among.
+// Points the warp at the weights of a tile of group `index`.
+template <typename F, int kTiles, bool kGate> __device__ inline void
+place_tile_weights(const ProductParams& p, const FewShare& share, int index, int tile,
+                   FewProduct<F, kTiles, kGate>& product,
+                   typename FewProduct<F, kTiles, kGate>::RunScales& scales) {
+    const int g = static_cast<int>(threadIdx.x) % kWarp / 4, t = threadIdx.x % 4;
+    const std::int64_t first = std::int64_t{tile} * share.width + share.set * 16;
+#pragma unroll
+    for (int side = 0; side < FewProduct<F, kTiles, kGate>::kSides; ++side) {
+        const std::int64_t base = index * p.w_rows + side * p.outputs;
+        const std::int64_t rows[2] = {base + min(first + g, p.outputs - 1),
+                                      base + min(first + g + 8, p.outputs - 1)};
+        product.place_side(p, side, rows[0], rows[1], share.k(p) + t * F::kUnit);
+        for (int half = 0; F::kBlocks && half < 2; ++half)
+            scales.w[side][half] =
+                static_cast<int>((rows[half] >> p.scale_shift) * p.w_scale_stride) +
+                share.k(p) / kScaleRun;
+    }
+}
+
+// Points the warp at rows [row0, row0 + 8 kTiles) of x, as far as they go.
 template <typename F, int kTiles, bool kGate>
-constexpr int kFewBlocks = kTiles == 1 && !(kGate && F::kW == Codes::kNvfp4) ? 2 : 1;
+__device__ inline void place_rows(const ProductParams& p, const FewShare& share, int row0, int end,
+                                  FewProduct<F, kTiles, kGate>& product,
+                                  typename FewProduct<F, kTiles, kGate>::RunScales& scales) {
+    const int g = static_cast<int>(threadIdx.x) % kWarp / 4, t = threadIdx.x % 4;
+#pragma unroll
+    for (int i = 0; i < kTiles; ++i) {
+        const int row = row0 + i * 8;
+        product.place_tile(p, i, row + g < end ? token_of(p, row + g) : -1,
+                           share.k(p) + t * F::kUnit);
+        for (int e = 0; F::kBlocks && F::kX == Codes::kFp8 && e < 2; ++e)
+            scales.x[i][e] =
+                row + 2 * t + e < end
+                    ? static_cast<int>(token_of(p, row + 2 * t + e) * p.x_scale_stride) +
+                          share.k(p) / kScaleRun
+                    : -1;
+    }
+}
+
+// Sums of slices by warp: [side][column of x][row of w].
+template <int kSides, int kColumns> using FewSums = float[kFewWarps][kSides][kColumns][17];
+
+// Adds the slices of a tile in ascending order and stores its results; by all threads.
+template <typename F, int kSides, int kColumns>
+__device__ inline void store_tile(const ProductParams& p, const FewShare& share, Group group,
+                                  int tile, int row0, const FewSums<kSides, kColumns>& sums) {
+    for (int i = threadIdx.x; i < kColumns * share.width; i += kFewThreads) {
+        const int m = i % 16, set = i / 16 % share.sets, column = i / share.width;
+        const std::int64_t output = std::int64_t{tile} * share.width + set * 16 + m;
+        const int row = row0 + column;
+        if (output >= p.outputs || row >= group.end)
+            continue;
+        float value[kSides] = {};
+        const std::int64_t token = token_of(p, row);
+        for (int side = 0; side < kSides; ++side) {
+            for (int s = 0; s < p.slices.count; ++s)
+                value[side] += sums[set * p.slices.count + s][side][column][m];
+            value[side] *=
+                final_factor<F>(p, group.index * p.w_rows + side * p.outputs + output, token);
+        }
+        store_result(p, row, output, kSides == 2 ? swiglu(value[0], value[kSides - 1]) : value[0]);
+    }
+}
+
+// Blocks of a multiprocessor that the registers are divided among.
+template <typename F, int kTiles, bool kGate> constexpr int kFewBlocks =
+    kTiles == 1 && !(kGate && F::kW == Codes::kNvfp4) ? 2 : 1;
 
 template <typename F, int kTiles, bool kGate>
 __global__ void __launch_bounds__(kFewThreads, kFewBlocks<F, kTiles, kGate>)
     product_few_kernel(ProductParams p) {
     using Product = FewProduct<F, kTiles, kGate>;
     constexpr int kSides = Product::kSides, kColumns = 8 * kTiles;
-    // [warp][side][column of x][row of w]
-    __shared__ float partial[kFewWarps][kSides][kColumns][17];
+    __shared__ FewSums<kSides, kColumns> sums;
     __shared__ Group shared_group;
-    const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = threadIdx.x % kWarp;
-    const int g = lane / 4, t = lane % 4;
-    const int sets = kFewWarps / p.slices.count; // of 16 weight rows
-    const int set = warp / p.slices.count, slice = warp % p.slices.count;
-    const int k0 = slice * p.slices.length + t * F::kUnit;
-    const int slice_k = set < sets ? max(0, min(p.k - slice * p.slices.length, p.slices.length)) : 0;
+    const int lane = static_cast<int>(threadIdx.x) % kWarp, g = lane / 4, t = lane % 4;
+    const FewShare share(p);
     Product product{};
     product.w_scales = static_cast<const std::uint8_t*>(p.w_scale);
     product.x_scales = static_cast<const std::uint8_t*>(p.x_scale);
-    product.groups = (slice_k + F::kGroup - 1) / F::kGroup;
-    product.inside = (slice_k - t * F::kUnit + F::kGroup - 1) / F::kGroup;
-    const int first_run = slice * p.slices.length / kScaleRun;
+    product.groups = (share.columns(p) + F::kGroup - 1) / F::kGroup;
+    product.inside = (share.columns(p) - t * F::kUnit + F::kGroup - 1) / F::kGroup;
     typename Product::RunScales scales{};
     scales.w_base = static_cast<const float*>(p.w_scale);
     scales.x_base = static_cast<const float*>(p.x_scale);
-    // Tiles of sets * 16 outputs that this block takes, one after the other.
-    const int width = sets * 16;
-    const int all_tiles = static_cast<int>((p.outputs + width - 1) / width);
-    const int first_tile = static_cast<int>(blockIdx.x) * p.block_tiles;
-    const int last_tile = min(all_tiles, first_tile + p.block_tiles);
-    const auto place = [&](int index, int tile) { // at the weights of a group
-        const std::int64_t first_row = std::int64_t{tile} * width + set * 16;
-#pragma unroll
-        for (int side = 0; side < kSides; ++side) {
-            const std::int64_t base = index * p.w_rows + side * p.outputs;
-            const std::int64_t rows[2] = {base + min(first_row + g, p.outputs - 1),
-                                          base + min(first_row + g + 8, p.outputs - 1)};
-            product.place_side(p, side, rows[0], rows[1], k0);
-            for (int half = 0; F::kBlocks && half < 2; ++half)
-                scales.w[side][half] =
-                    static_cast<int>((rows[half] >> p.scale_shift) * p.w_scale_stride) + first_run;
-        }
-    };
     typename Product::Stage stages[Product::kDepth];
     if (!p.start) {
-        place(0, first_tile);
+        place_tile_weights(p, share, 0, share.first_tile, product, scales);
         product.prefetch(stages);
     }
     wait_for_inputs();
-    Group group{0, 0, 0};
-    if (!p.start) {
-        group.end = static_cast<int>(p.n_live ? min(p.rows, std::int64_t{*p.n_live}) : p.rows);
-    } else if (static_cast<int>(gridDim.y) == p.groups) {
-        group = {static_cast<int>(blockIdx.y), p.start[blockIdx.y], p.end[blockIdx.y]};
-    } else {
-        if (warp == 0) {
-            const Group found = find_live_group(p, static_cast<int>(blockIdx.y));
-            if (lane == 0)
-                shared_group = found;
-        }
-        __syncthreads();
-        group = shared_group;
-    }
+    const Group group = find_group(p, shared_group);
     if (p.start) {
         if (group.begin >= group.end)
             return;
-        place(group.index, first_tile);
+        place_tile_weights(p, share, group.index, share.first_tile, product, scales);
         product.prefetch(stages);
     }
-
-    for (int tile = first_tile; tile < last_tile; ++tile)
+    for (int tile = share.first_tile; tile < share.last_tile; ++tile)
         for (int row0 = group.begin; row0 < group.end; row0 += kColumns) {
             float sum[kSides][kTiles][4] = {};
-#pragma unroll
-            for (int i = 0; i < kTiles; ++i) {
-                const int row = row0 + i * 8;
-                product.place_tile(p, i, row + g < group.end ? token_of(p, row + g) : -1, k0);
-                for (int e = 0; F::kBlocks && F::kX == Codes::kFp8 && e < 2; ++e)
-                    scales.x[i][e] = row + 2 * t + e < group.end
-                                         ? static_cast<int>(token_of(p, row + 2 * t + e) *
-                                                            p.x_scale_stride) +
-                                               first_run
-                                         : -1;
-            }
+            place_rows(p, share, row0, group.end, product, scales);
             product.slice(sum, stages, scales);
             // What is next is asked for before this tile's sums meet.
-            if (row0 + kColumns < group.end || tile + 1 < last_tile) {
-                if (row0 + kColumns >= group.end)
-                    place(group.index, tile + 1);
-                else if (product.groups > 0)
-                    place(group.index, tile);
+            const bool more_rows = row0 + kColumns < group.end;
+            if (more_rows || tile + 1 < share.last_tile) {
+                place_tile_weights(p, share, group.index, more_rows ? tile : tile + 1, product,
+                                   scales);
                 product.prefetch(stages);
             }
-            if (set < sets)
-                for (int side = 0; side < kSides; ++side)
-                    for (int i = 0; i < kTiles; ++i)
-                        for (int e = 0; e < 4; ++e)
-                            partial[warp][side][i * 8 + 2 * t + e % 2][g + e / 2 * 8] =
-                                sum[side][i][e];
+            for (int side = 0; share.set < share.sets && side < kSides; ++side)
+                for (int i = 0; i < kTiles; ++i)
+                    for (int e = 0; e < 4; ++e)
+                        sums[threadIdx.x / kWarp][side][i * 8 + 2 * t + e % 2][g + e / 2 * 8] =
+                            sum[side][i][e];
             __syncthreads();
-            for (int i = threadIdx.x; i < kColumns * width; i += kFewThreads) {
-                const int m = i % 16, of_set = i / 16 % sets, column = i / width;
-                const std::int64_t output = std::int64_t{tile} * width + of_set * 16 + m;
-                const int row = row0 + column;
-                if (output >= p.outputs || row >= group.end)
-                    continue;
-                float value[kSides] = {};
-                const std::int64_t token = token_of(p, row);
-                for (int side = 0; side < kSides; ++side) {
-                    for (int s = 0; s < p.slices.count; ++s)
-                        value[side] += partial[of_set * p.slices.count + s][side][column][m];
-                    value[side] *= final_factor<F>(
-                        p, group.index * p.w_rows + side * p.outputs + output, token);
-                }
-                store_result(p, row, output,
-                             kGate ? swiglu(value[0], value[kSides - 1]) : value[0]);
-            }
+            store_tile<F, kSides, kColumns>(p, share, group, tile, row0, sums);
             __syncthreads();
         }
-    if (!p.start) { // rows behind n_live
-        const std::int64_t begin = std::int64_t{first_tile} * width;
-        const std::int64_t count = min(p.outputs, std::int64_t{last_tile} * width) - begin;
-        for (std::int64_t i = threadIdx.x; i < (p.rows - group.end) * count; i += kFewThreads)
-            store_result(p, group.end + i / count, begin + i % count, 0.0f);
-    }
-}
-
-// How many tiles a block takes: enough that all blocks fit on the device at once, where there are
-// so many; `groups` may be live.
-inline int tiles_of_a_block(std::int64_t tiles, std::int64_t groups) {
-    constexpr std::int64_t kResident = 264, kMost = 8; // blocks; tiles, but for a single group
-    const std::int64_t share = (tiles * groups + kResident - 1) / kResident;
-    return static_cast<int>(std::max<std::int64_t>(1, groups == 1 ? share : std::min(share, kMost)));
+    if (!p.start)
+        zero_dead_rows(p, share, group.end);
 }
 
 template <typename F, int kTiles, bool kGate>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cuda/gemm/product_launch.h: launch_product for one pair of formats; each .cu file that includes it
-// instantiates one.
+// cuda/gemm/product_launch.h: launch_product for one pair of formats; each .cu file that includes
+// it instantiates one.
 #pragma once
 
 #include "cuda/gemm/product_few.h"
@@ -24,10 +24,10 @@ Status launch_product(const ProductParams& params, const ProductChoice& choice, 
         return launch_tile<F, false, false>(params, choice, lane);
     LR_TRY((launch_tile<F, false, true>(params, choice, lane)));
     constexpr int kThreads = 256;
-    return launch("product sums", sum_slices_kernel<F>,
-                  {{blocks_for(params.outputs, kThreads), static_cast<unsigned>(params.rows)},
-                   kThreads},
-                  lane.stream, params);
+    return launch(
+        "product sums", sum_slices_kernel<F>,
+        {{blocks_for(params.outputs, kThreads), static_cast<unsigned>(params.rows)}, kThreads},
+        lane.stream, params);
 }
 
 } // namespace lr::cuda::detail

@@ -6,6 +6,7 @@
 namespace lr::cuda::detail {
 
 template Status launch_product<Format<Codes::kNvfp4, Codes::kNvfp4, false>>(const ProductParams&,
-                                                                 const ProductChoice&, const Lane&);
+                                                                            const ProductChoice&,
+                                                                            const Lane&);
 
 } // namespace lr::cuda::detail

@@ -104,8 +104,7 @@ Status add_rmsnorm(const ops::AddRmsnormArgs& args, const Lane& lane) {
     Params params{};
     params.x[0] = values<const Bf16>(args.x);
     for (std::int32_t rank = 0; args.ranks > 1 && rank < args.ranks; ++rank)
-        params.x[rank] =
-            reinterpret_cast<const Bf16*>(args.peers[static_cast<std::size_t>(rank)]);
+        params.x[rank] = reinterpret_cast<const Bf16*>(args.peers[static_cast<std::size_t>(rank)]);
     params.x_stride = args.x.row_stride;
     params.residual = rows<const Bf16>(args.residual);
     params.residual_out = rows<Bf16>(args.residual_out);

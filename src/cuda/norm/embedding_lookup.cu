@@ -37,7 +37,8 @@ __global__ void __launch_bounds__(kThreads) embedding_lookup_kernel(Params p) {
 
 Status embedding_lookup(const ops::EmbeddingLookupArgs& args, const Lane& lane) {
     if (args.table.parts.size() != 1)
-        return fail(Code::kUnsupported, "cuda: embedding_lookup: expected a table in one part, got {}",
+        return fail(Code::kUnsupported,
+                    "cuda: embedding_lookup: expected a table in one part, got {}",
                     args.table.parts.size());
     const ConstView table = args.table.parts[0].data;
     LR_TRY(require_dtype("embedding_lookup", DType::kBF16, {{"table", table}, {"y", args.y}}));

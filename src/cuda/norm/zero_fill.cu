@@ -6,7 +6,8 @@
 namespace lr::cuda {
 
 Status zero_fill(const ops::ZeroFillArgs& args, const Lane& lane) {
-    const auto width = static_cast<std::size_t>(dtype_bytes(args.y.dtype, args.y.shape.row_count()));
+    const auto width =
+        static_cast<std::size_t>(dtype_bytes(args.y.dtype, args.y.shape.row_count()));
     const auto pitch = static_cast<std::size_t>(dtype_bytes(args.y.dtype, args.y.row_stride));
     const auto rows = static_cast<std::size_t>(args.y.rows());
     const cudaStream_t stream = detail::native(lane.stream);

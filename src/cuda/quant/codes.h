@@ -12,8 +12,8 @@
 
 namespace lr::cuda::detail {
 
-// Which rows an op quantises: those before n_live, the others getting zeros; or, with endpoints, those
-// of experts, the others being left alone.
+// Which rows an op quantises: those before n_live, the others getting zeros; or, with endpoints,
+// those of experts, the others being left alone.
 struct LiveRows {
     const std::int32_t* n_live = nullptr;
     const std::int32_t* start = nullptr;

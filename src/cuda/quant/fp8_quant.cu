@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Group and static scales: 16 lanes take 128 channels in 16-byte vectors. A scale for the whole row:
-// one block a row, which reads it twice (the second time from the cache).
+// Group and static scales: 16 lanes take 128 channels in 16-byte vectors. A scale for the whole
+// row: one block a row, which reads it twice (the second time from the cache).
 #include "cuda/detail/launch.h"
 #include "cuda/quant/codes.h"
 #include "cuda/quant/quant.h"
@@ -85,8 +85,9 @@ Status fp8_quant(const ops::Fp8QuantArgs& args, ConstView start, ConstView end, 
     const Params params = {rows<const Bf16>(args.x),
                            rows<std::uint8_t>(args.q),
                            rows<float>(args.scale),
-                           {values<const std::int32_t>(args.n_live), values<const std::int32_t>(start),
-                            values<const std::int32_t>(end), static_cast<int>(start.shape[0])},
+                           {values<const std::int32_t>(args.n_live),
+                            values<const std::int32_t>(start), values<const std::int32_t>(end),
+                            static_cast<int>(start.shape[0])},
                            args.x.rows(),
                            args.x.shape[1],
                            args.static_scale};

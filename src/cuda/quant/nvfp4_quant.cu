@@ -58,15 +58,16 @@ Status nvfp4_quant(const ops::Nvfp4QuantArgs& args, ConstView start, ConstView e
                            values<std::uint8_t>(args.q),
                            dtype_bytes(args.q.dtype, args.q.row_stride),
                            rows<std::uint8_t>(args.scale),
-                           {values<const std::int32_t>(args.n_live), values<const std::int32_t>(start),
-                            values<const std::int32_t>(end), static_cast<int>(start.shape[0])},
+                           {values<const std::int32_t>(args.n_live),
+                            values<const std::int32_t>(start), values<const std::int32_t>(end),
+                            static_cast<int>(start.shape[0])},
                            args.x.rows(),
                            args.scale.shape[1],
                            args.encode_scale};
     if (params.n == 0)
         return {};
-    return launch(kOp, nvfp4_quant_kernel, {blocks_for(params.n * params.blocks, kThreads), kThreads},
-                  lane.stream, params);
+    return launch(kOp, nvfp4_quant_kernel,
+                  {blocks_for(params.n * params.blocks, kThreads), kThreads}, lane.stream, params);
 }
 
 } // namespace lr::cuda

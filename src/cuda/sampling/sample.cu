@@ -74,7 +74,8 @@ __device__ const float* drawn_logits(const Params& p, std::int64_t row) {
     for (int i = threadIdx.x; i < p.vocab; i += kRowThreads)
         z[i] = logits[i];
     __syncthreads();
-    for (std::int32_t j = first + static_cast<std::int32_t>(threadIdx.x); j < last; j += kRowThreads) {
+    for (std::int32_t j = first + static_cast<std::int32_t>(threadIdx.x); j < last;
+         j += kRowThreads) {
         const std::int32_t id = p.bias_id[j];
         bool leads = id >= 0 && id < p.vocab; // the first entry of its id adds all of them
         for (std::int32_t other = first; leads && other < j; ++other)
@@ -106,9 +107,9 @@ struct Row {
 
 // The key of the last id in rank before which less than `limit` (>= 1) has added up, of the ids at
 // or above `least`; measure(i) of all of them adds up to `limit` at least.
-template <typename Measure>
-__device__ std::uint64_t last_key(const Row& row, std::uint64_t least, std::uint64_t limit,
-                                  Shared& shared, Measure measure) {
+template <typename Measure> __device__ std::uint64_t last_key(const Row& row, std::uint64_t least,
+                                                              std::uint64_t limit, Shared& shared,
+                                                              Measure measure) {
     std::uint64_t prefix = 0;
     int shift = 64;
     while (shift > 0) {
@@ -142,9 +143,8 @@ __device__ std::uint64_t last_key(const Row& row, std::uint64_t least, std::uint
     return prefix;
 }
 
-template <typename Measure>
-__device__ std::uint64_t sum_from(const Row& row, std::uint64_t least, Shared& shared,
-                                  Measure measure) {
+template <typename Measure> __device__ std::uint64_t sum_from(const Row& row, std::uint64_t least,
+                                                              Shared& shared, Measure measure) {
     std::uint64_t sum = 0;
     for (int i = threadIdx.x; i < row.vocab; i += kRowThreads)
         sum += row.key(i) >= least ? measure(i) : 0;
@@ -152,9 +152,9 @@ __device__ std::uint64_t sum_from(const Row& row, std::uint64_t least, Shared& s
 }
 
 // The lowest id whose running sum in id order exceeds `target`, which is below the whole sum.
-template <typename Measure>
-__device__ int first_beyond(const Row& row, std::uint64_t least, std::uint64_t target, Shared& shared,
-                            Measure measure) {
+template <typename Measure> __device__ int first_beyond(const Row& row, std::uint64_t least,
+                                                        std::uint64_t target, Shared& shared,
+                                                        Measure measure) {
     const int run = (row.vocab + kRowThreads - 1) / kRowThreads;
     const int begin = min(row.vocab, static_cast<int>(threadIdx.x) * run);
     const int end = min(row.vocab, begin + run);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One block a row, in f64. The likeliest are found one after the other: the best of those behind the
-// last.
+// One block a row, in f64. The likeliest are found one after the other: the best of those behind
+// the last.
 #include "cuda/detail/launch.h"
 #include "cuda/sampling/block.h"
 #include "cuda/sampling/sampling.h"
@@ -61,7 +61,9 @@ __global__ void __launch_bounds__(kRowThreads) token_logprobs_kernel(Params p) {
     for (int i = threadIdx.x; i < p.vocab; i += kRowThreads)
         sum += exp(static_cast<double>(logits[i]) - largest);
     const double log_sum = log(combine_block(sum, doubles, Sum()));
-    const auto logprob = [&](int i) { return (static_cast<double>(logits[i]) - largest) - log_sum; };
+    const auto logprob = [&](int i) {
+        return (static_cast<double>(logits[i]) - largest) - log_sum;
+    };
     if (threadIdx.x == 0) {
         p.id[row] = id;
         p.rank[row] = static_cast<std::int32_t>(ahead) + 1;

@@ -14,8 +14,8 @@
 // Order     one page of 64 after another, page 0 first. In a page: dots over dh in the fixed tree
 //           of cpu/rows.h; m' = max(m, scores); o and the sum of P are scaled by exp(m - m'), then
 //           tokens are added in ascending order. A row's bits depend on its q, its own keys and
-//           values and its position: not on other rows, page placement, or prefill against decode (on
-//           a GPU the two add in different orders: a decode merges runs of two pages)
+//           values and its position: not on other rows, page placement, or prefill against decode
+//           (on a GPU the two add in different orders: a decode merges runs of two pages)
 // Aliasing  nothing may overlap
 // Bounds    row_seq -1 or row >= n_live: o zero, no page read; positions in [0, 64*MP); page ids
 //           that a row reaches lie in [0,P), the rest of page_table and cache is never read
