@@ -63,8 +63,7 @@ Work measure(const Problem& problem);
 
 // What a machine can do at best.
 struct Machine {
-    double bytes_per_second = 4.8e12;   // H200: HBM3e
-    double flops_per_second = 1.979e15; // H200: dense FP8
+    double bytes_per_second = 0, flops_per_second = 0; // above 0
 };
 // The least time for the weights once, the live rows' activations and operations: the larger of
 // bytes / bandwidth and FLOPs / peak.

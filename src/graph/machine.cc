@@ -74,7 +74,7 @@ Result<Machine> machine(std::string_view name) {
     for (Machine known : {h200(), b300()})
         if (known.name == name)
             return known;
-    return fail(Code::kNotFound, "machine: expected one of {}, got \"{}\"",
+    return fail(Code::kInvalidArgument, "machine: expected one of {}, got \"{}\"",
                 fmt::join(machine_names(), ", "), name);
 }
 

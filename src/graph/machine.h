@@ -35,7 +35,7 @@ struct Machine {
 
 // The built-in ones: "h200", "b300".
 std::vector<std::string_view> machine_names();
-// kNotFound where there is none of that name.
+// kInvalidArgument where there is none of that name.
 Result<Machine> machine(std::string_view name);
 
 // A description as JSON: {"name": "h200", "device": "...", "read_gb_s": {"value": 4460, "source":

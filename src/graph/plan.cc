@@ -354,7 +354,7 @@ Result<const Rewrite*> find_rewrite(std::string_view name) {
             return &rewrite;
         names += fmt::format("{}{}", names.empty() ? "" : ", ", rewrite.name);
     }
-    return fail(Code::kNotFound, "rewrite: expected one of {}, got \"{}\"", names, name);
+    return fail(Code::kInvalidArgument, "rewrite: expected one of {}, got \"{}\"", names, name);
 }
 
 std::vector<std::vector<std::int32_t>> find_matches(const Step& step, const Rewrite& rewrite) {

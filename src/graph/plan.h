@@ -88,7 +88,7 @@ struct Rewrite {
 };
 
 const std::vector<Rewrite>& all_rewrites();
-// kNotFound, with the list of names.
+// kInvalidArgument, with the list of names.
 Result<const Rewrite*> find_rewrite(std::string_view name);
 // Every place of the step where the whole pattern stands: nodes, ascending. Two numbers that are
 // one node there (Node::also) stand once.

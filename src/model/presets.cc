@@ -75,7 +75,7 @@ Result<Config> preset(std::string_view name) {
             return from_row(row);
         known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name);
     }
-    return fail(Code::kNotFound, "preset: expected one of {}, got \"{}\"", known, name);
+    return fail(Code::kInvalidArgument, "preset: expected one of {}, got \"{}\"", known, name);
 }
 
 } // namespace lr::model

@@ -279,7 +279,7 @@ Result<PathChoice> path_choice(std::string_view name) {
     for (const NamedPath& path : kPaths)
         if (path.name == name)
             return path.choice;
-    return fail(Code::kNotFound, "path: expected one of {}, got \"{}\"",
+    return fail(Code::kInvalidArgument, "path: expected one of {}, got \"{}\"",
                 fmt::join(path_names(), ", "), name);
 }
 

@@ -21,7 +21,7 @@ struct PathChoice {
     bool gdn = true, attention = true, ends = true;
 };
 std::vector<std::string_view> path_names();
-Result<PathChoice> path_choice(std::string_view name); // kNotFound, with the names
+Result<PathChoice> path_choice(std::string_view name); // or the names
 
 // A launch, or a node that communicates and has nobody to (an alias).
 struct GraphBox {

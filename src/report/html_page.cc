@@ -164,9 +164,11 @@ std::string html_table(const Table& table) {
     html += "</tr></thead>\n<tbody>\n";
     for (const auto& row : table.rows) {
         html += "<tr>";
-        for (std::size_t c = 0; c < row.size(); ++c)
-            append_cell(html, c == 0 ? "th" : "td", c == 0 ? " scope=\"row\"" : "",
+        for (std::size_t c = 0; c < row.size(); ++c) {
+            const bool header = c == 0 && !row[c].empty(); // a header without text names nothing
+            append_cell(html, header ? "th" : "td", header ? " scope=\"row\"" : "",
                         table.columns[c].align, row[c]);
+        }
         html += "</tr>\n";
     }
     return html + "</tbody>\n</table>\n</div>\n";

@@ -131,6 +131,22 @@ std::vector<graph::Dependency> data_edges(const graph::Step& step, const Matchin
     return {edges.begin(), edges.end()};
 }
 
+// Nodes that should have run in the layers that did: see Analysis::untraced.
+std::vector<std::int32_t> untraced_nodes(const graph::Step& step, const Matching& matching) {
+    const auto part_of = [&](std::size_t n) {
+        return std::pair(graph::path_name(step, step.nodes[n]), step.nodes[n].layer);
+    };
+    std::set<std::pair<std::string, std::int32_t>> traced;
+    for (std::size_t n = 0; n < step.nodes.size(); ++n)
+        if (matching.row_of_node[n] >= 0)
+            traced.insert(part_of(n));
+    std::vector<std::int32_t> untraced;
+    for (std::size_t n = 0; n < step.nodes.size(); ++n)
+        if (matching.row_of_node[n] < 0 && !step.nodes[n].alias && traced.contains(part_of(n)))
+            untraced.push_back(static_cast<std::int32_t>(n));
+    return untraced;
+}
+
 // Drops edges that another way through the graph implies: who waits for a merge need not be said to
 // wait for what the merge waited for. (The residual and the norm's rows are read far downstream.)
 std::vector<graph::Dependency> nearest(const std::vector<graph::Dependency>& edges,
@@ -281,6 +297,7 @@ Result<Analysis> analyse(std::vector<Row> rows, const graph::Step& step, bool an
     analysis.totals = totals_of(analysis.rows);
     const Matching matching(analysis.rows, step, any_layer);
     analysis.unknown = matching.unknown;
+    analysis.untraced = untraced_nodes(step, matching);
     analysis.data = nearest(data_edges(step, matching), analysis.rows.size());
     const std::vector<graph::Dependency> edges = with_lanes(analysis.rows, analysis.data);
     std::vector<graph::Span> spans;

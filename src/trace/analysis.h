@@ -52,8 +52,10 @@ struct Analysis {
     std::vector<double> waits; // of each row: start after the last end it needed; < 0: before it
     std::vector<Join> joins;   // by row, the earliest producer first; data only
     std::vector<WhatIf> what_if;
-    std::vector<std::size_t> unknown; // rows that the graph has no node for
-    std::vector<bool> communicates;   // rows in which several ranks take part
+    std::vector<std::size_t> unknown;   // rows that the graph has no node for
+    std::vector<std::int32_t> untraced; // the graph's nodes that launch and stand in no row, though
+                                        // others of their layer and path do: another model's trace?
+    std::vector<bool> communicates;     // rows in which several ranks take part
 };
 
 // Rows of one step against a step of the same model and phase. A row stands for the nodes that it

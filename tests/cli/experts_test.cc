@@ -158,6 +158,24 @@ TEST(Experts, ARunOfAModelIsRecorded) {
     EXPECT_EQ(json.find("problem")->find("format")->as_string(), "bf16");
 }
 
+TEST(Experts, FloorsAreThoseOfTheMachinesOfTheGraph) {
+    const auto problem = [](std::vector<const char*> more) {
+        std::vector<const char*> all = {"experts", "--counts", "70,12", "--as", "json"};
+        all.insert(all.end(), more.begin(), more.end());
+        const Outcome shown = run(all);
+        EXPECT_EQ(shown.status, 0) << shown.err;
+        const auto json = parse_json(shown.out, "experts");
+        EXPECT_TRUE(json);
+        return std::pair{json->find("problem")->find("gbs")->as_double(),
+                         json->find("problem")->find("tflops")->as_double()};
+    };
+    EXPECT_EQ(problem({}), std::pair(4460.0, 1300.0));
+    EXPECT_EQ(problem({"--format", "bf16"}), std::pair(4460.0, 754.0));
+    EXPECT_EQ(problem({"--format", "nvfp4"}), std::pair(4460.0, 754.0)); // beside bf16 activations
+    EXPECT_EQ(problem({"--machine", "b300"}), std::pair(8000.0, 4500.0));
+    EXPECT_EQ(problem({"--gbs", "1000", "--tflops", "2"}), std::pair(1000.0, 2.0));
+}
+
 TEST(Experts, RefusesCountsThatCannotBe) {
     const auto refuse = [](const char* counts, const std::vector<std::string>& fragments) {
         expect_refused(run({"experts", "--counts", counts, "--capacity", "128"}), 2, fragments);
@@ -181,7 +199,7 @@ TEST(Experts, RefusesWhatDoesNotGoTogether) {
     expect_refused(run({"experts"}), 2, {"one of --counts", "got none"});
     expect_refused(run({"experts", "--counts", "1", "--distribution", "uniform"}), 2,
                    {"got --counts and --distribution"});
-    expect_refused(run({"experts", "--counts", "1", "--preset", "36B"}), 1, {"36B", "35B-A3B"});
+    expect_refused(run({"experts", "--counts", "1", "--preset", "36B"}), 2, {"36B", "35B-A3B"});
     expect_refused(run({"experts", "--counts", "1", "--preset", "0.8B"}), 2,
                    {"0.8B", "no experts", "--width"});
     expect_refused(run({"experts", "--counts", "1", "--layout", "expert"}), 2, {"--layout"});
@@ -202,6 +220,15 @@ TEST(Experts, RefusesWhatDoesNotGoTogether) {
     expect_refused(run(worked({"--sweep", "bm="})), 2, {"--sweep", "got none"});
     expect_refused(run(worked({"--element", "1,2"})), 2, {"--element", "three numbers", "1,2"});
     expect_refused(run(worked({"--tpot", "1,2,0"})), 2, {"--tpot", "above 0"});
+    expect_refused(run(worked({"--tpot", "1,2,inf"})), 2, {"--tpot", "at most 1e9"});
+    expect_refused(run(worked({"--bm", "0"})), 2, {"--bm", "0 not in range 1"});
+    expect_refused(run(worked({"--bn", "-3"})), 2, {"--bn", "-3 not in range 1"});
+    expect_refused(run(worked({"--sweep", "bm=0,8"})), 2, {"tile rows (BM)", "got 0"});
+    expect_refused(run(worked({"--gbs", "nan"})), 2, {"--gbs: expected 1e-06 to 1e9, got nan"});
+    expect_refused(run(worked({"--tflops", "0"})), 2, {"--tflops", "got 0"});
+    expect_refused(run(worked({"--launch-us", "inf"})), 2, {"--launch-us", "got inf"});
+    expect_refused(run(worked({"--machine", "h300"})), 2, {"machine: expected h200", "h300"});
+    expect_refused(run(worked({"--rank", "5"})), 2, {"--rank: expected 0 to 0, got 5"});
     expect_refused(run(worked({"--layout", "aligned-end", "--align", "96"})), 2,
                    {"multiple of BM 64", "96"});
     expect_refused(run({"experts", "--counts", "70,12", "--capacity", "128", "--top-k", "2",

@@ -4,6 +4,7 @@
 #include "tests/cli/spec_tables.h"
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -255,6 +256,36 @@ TEST(Graph, WritesAPageThatIsComplete) {
                    {"/no/such/folder"});
 }
 
+TEST(Graph, WritesToADeviceAndDoesNotReplaceIt) {
+    if (!std::filesystem::is_character_file("/dev/full"))
+        GTEST_SKIP() << "no /dev/full";
+    // Through a link, which a rename would replace.
+    const std::string path = testing::TempDir() + "graph_full";
+    std::filesystem::remove(path);
+    std::filesystem::create_symlink("/dev/full", path);
+    expect_refused(run({"graph", "models/tiny", "-o", path.c_str()}), 1, {"cannot be written"});
+    EXPECT_TRUE(std::filesystem::is_symlink(path));
+    std::filesystem::remove(path);
+    expect_refused(run({"graph", "models/tiny", "-o", testing::TempDir().c_str()}), 1,
+                   {"cannot be written"});
+}
+
+// A recorded trace begins with the prompts.
+TEST(Graph, TakesTheTracesFirstStepOfThePath) {
+    std::string rows = "step,layer,path,nodes,lane,start_us,end_us,duration_us,bytes,floor_pct\n"
+                       "0,0,prefill-gdn,1,cpu,0,1,1,,\n";
+    rows += "1,0,decode-gdn,23,cpu,2,3,1,,\n1,0,decode-gdn,24,cpu,3,5,2,,\n";
+    const TempFile file("recorded.csv", rows);
+    const Outcome shown =
+        run({"graph", "fusions", "models/tiny", "--as", "json", "--trace", file.path()});
+    ASSERT_EQ(shown.status, 0) << shown.err;
+    const auto root = parse_json(shown.out, "fusions");
+    ASSERT_TRUE(root) << root.error().message();
+    for (const Json& rewrite : root->find("rewrites")->as_array())
+        if (rewrite.find("rewrite")->as_string() == "23+24")
+            EXPECT_NEAR(rewrite.find("traced")->find("sum_us")->as_double(), 3, 1e-9);
+}
+
 TEST(Graph, RefusesTracesOfSomethingElse) {
     const auto fusions = [](const char* trace) {
         return run({"graph", "fusions", "--preset", "35B-A3B", "--trace", trace});
@@ -276,18 +307,18 @@ TEST(Graph, RefusesWhatItCannotShow) {
     expect_refused(run({"graph"}), 2, {"expected a MODEL folder or --preset, got neither"});
     expect_refused(run({"graph", "models/tiny", "--preset", "0.8B"}), 2, {"got both"});
     expect_refused(run({"graph", "models/tiny", "--format", "bf16"}), 2, {"--format", "MODEL"});
-    expect_refused(run({"graph", "--preset", "36B"}), 1, {"preset: expected one of 0.8B", "36B"});
+    expect_refused(run({"graph", "--preset", "36B"}), 2, {"preset: expected one of 0.8B", "36B"});
     expect_refused(run({"graph", "no-such-folder"}), 1, {"no-such-folder"});
-    expect_refused(run({"graph", "--preset", "0.8B", "--path", "decode-moe"}), 1,
+    expect_refused(run({"graph", "--preset", "0.8B", "--path", "decode-moe"}), 2,
                    {"path: expected one of decode, decode-gdn", "\"decode-moe\""});
-    expect_refused(run({"graph", "--preset", "0.8B", "--machine", "h300"}), 1,
+    expect_refused(run({"graph", "--preset", "0.8B", "--machine", "h300"}), 2,
                    {"machine: expected h200, b300, cpu or a file", "\"h300\""});
     expect_refused(run({"graph", "--preset", "0.8B", "--machine", "./none.json"}), 1,
                    {"./none.json"});
     const TempFile broken("broken.json", "{\"name\": 3}");
     expect_refused(run({"graph", "--preset", "0.8B", "--machine", broken.path()}), 1,
                    {"broken.json: name: expected a string, got 3"});
-    expect_refused(run({"graph", "--preset", "0.8B", "--plan", "8+10"}), 1,
+    expect_refused(run({"graph", "--preset", "0.8B", "--plan", "8+10"}), 2,
                    {"rewrite: expected one of 8+9", "\"8+10\""});
     expect_refused(run({"graph", "--preset", "35B-A3B", "--plan", "8+9,7+8"}), 2,
                    {"rewrite 7+8: L0.8+9 is already part of another rewrite"});
@@ -297,6 +328,8 @@ TEST(Graph, RefusesWhatItCannotShow) {
     expect_refused(run({"graph", "--preset", "35B-A3B", "--tp", "17"}), 2, {"--tp", "17"});
     expect_refused(run({"graph", "--preset", "27B", "--ep", "2"}), 2, {"ep=2"});
     expect_refused(run({"graph", "--preset", "35B-A3B", "--format", "fp7"}), 2, {"fp7"});
+    expect_refused(run({"graph", "--preset", "0.8B", "--tokens", "5"}), 2, {"--tokens", "--batch"});
+    expect_refused(run({"graph", "--preset", "0.8B", "fusions"}), 2, {"stand after `fusions`"});
     expect_refused(run({"graph", "--preset", "0.8B", "-n", "0"}), 2, {"--batch", "0"});
     expect_refused(run({"graph", "--preset", "0.8B", "--as", "dot"}), 2, {"--as", "dot"});
     expect_refused(run({"graph", "--preset", "0.8B", "--path", "prefill", "-n", "65536"}), 2,

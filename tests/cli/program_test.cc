@@ -248,7 +248,7 @@ TEST(Program, RefusesBadFlags) {
                    {"no-such-file: cannot be opened"});
     expect_refused(run({"ppl", "models/tiny", "no-such-file"}), 1,
                    {"no-such-file: cannot be opened"});
-    expect_refused(run({"synth", "made-nowhere", "--preset", "36B"}), 1,
+    expect_refused(run({"synth", "made-nowhere", "--preset", "36B"}), 2,
                    {"preset: expected one of 0.8B", "got \"36B\""});
     expect_refused(run({"synth", "made-nowhere"}), 2, {"--preset", "--config"});
     expect_refused(run({"dance"}), 2, {"dance"});

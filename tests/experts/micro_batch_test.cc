@@ -13,7 +13,7 @@ Routing half() {
 
 Split worked_split(const Problem& problem = worked_problem()) {
     const Load load = measured_load(std::vector<std::int32_t>{70, 12}, 1);
-    const auto split = split_batch(problem, half(), half(), load, {});
+    const auto split = split_batch(problem, half(), half(), load, {4.8e12, 1.979e15});
     EXPECT_TRUE(split) << split.error().message();
     return split ? *split : Split{};
 }
@@ -44,7 +44,7 @@ TEST(MicroBatch, WorkedExampleSplitHasMoreBlocksTilesAndCapacity) {
 TEST(MicroBatch, AnExpertOfOneBlockDoublesItsTiles) {
     const Problem whole = worked_problem({24, 0});
     const Routing part = deal_routing(std::vector<std::int32_t>{12, 0}, 64, 2);
-    const auto split = split_batch(whole, part, part, Load{1, 0}, {});
+    const auto split = split_batch(whole, part, part, Load{1, 0}, {4.8e12, 1.979e15});
     ASSERT_TRUE(split);
     EXPECT_EQ(split->whole.blocks, 1);
     EXPECT_EQ(split->first.blocks, 1);

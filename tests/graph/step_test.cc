@@ -359,7 +359,7 @@ TEST(Plan, RefusesOverlappingRewritesAndUnknownNames) {
               "rewrite 6+7+8+9: L0.8+9 is already part of another rewrite");
     const auto unknown = apply_rewrite(step, *fused, "7+9");
     ASSERT_FALSE(unknown);
-    EXPECT_EQ(unknown.error().code(), Code::kNotFound);
+    EXPECT_EQ(unknown.error().code(), Code::kInvalidArgument);
 }
 
 TEST(Plan, ExpandsANodeIntoStagesInOrder) {

@@ -54,7 +54,7 @@ TEST(Presets, CarryTheDimensionsOfTheLargestModels) {
 TEST(Presets, AnUnknownNameListsTheKnownOnes) {
     const Result<Config> none = preset("36B");
     ASSERT_FALSE(none);
-    EXPECT_EQ(none.error().code(), Code::kNotFound);
+    EXPECT_EQ(none.error().code(), Code::kInvalidArgument);
     EXPECT_NE(none.error().message().find("35B-A3B"), std::string::npos);
     EXPECT_NE(none.error().message().find("got \"36B\""), std::string::npos);
 }

@@ -17,6 +17,7 @@ ExpertsInput worked_input() {
     input.problem = worked_problem();
     input.source = "the test";
     input.load = {70.0 / 128, 12.0 / 128};
+    input.machine = {4.8e12, 1.979e15};
     return input;
 }
 

@@ -96,6 +96,7 @@ TEST(HtmlPage, EveryColourCanBeReadInEveryScheme) {
 TEST(HtmlPage, TablesHaveACaptionAndHeadersOfColumnsAndRows) {
     Table table("rows < tiles", {{"expert", Align::kLeft}, {"rows"}});
     table.add({"<0>", "70"});
+    table.add({"", "82"}); // no header without text
     EXPECT_EQ(
         html_table(table),
         "<div class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"rows &lt; tiles\">\n"
@@ -103,6 +104,7 @@ TEST(HtmlPage, TablesHaveACaptionAndHeadersOfColumnsAndRows) {
         "<thead><tr><th scope=\"col\">expert</th><th scope=\"col\" class=\"num\">rows</th></tr>"
         "</thead>\n<tbody>\n"
         "<tr><th scope=\"row\">&lt;0&gt;</th><td class=\"num\">70</td></tr>\n"
+        "<tr><td></td><td class=\"num\">82</td></tr>\n"
         "</tbody>\n</table>\n</div>\n");
 }
 

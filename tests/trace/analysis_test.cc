@@ -79,6 +79,7 @@ double on_path(const std::string& nodes) {
 TEST(TraceAnalysis, EveryRowIsANode) {
     EXPECT_EQ(traced().rows.size(), 24u);
     EXPECT_TRUE(traced().unknown.empty());
+    EXPECT_TRUE(traced().untraced.empty());
     EXPECT_EQ(traced().rows[0].name, "input_allreduce_add_rmsnorm");
 }
 
@@ -161,6 +162,15 @@ TEST(TraceAnalysis, RowsThatTheGraphDoesNotHaveAreNamed) {
     const auto analysis = analyse(rows, traced_step(), false);
     ASSERT_TRUE(analysis);
     EXPECT_EQ(analysis->unknown, (std::vector<std::size_t>{3}));
+}
+
+TEST(TraceAnalysis, NodesThatTheTraceDoesNotHaveAreNamed) {
+    std::vector<Row> rows = fixture();
+    std::erase_if(rows, [](const Row& row) { return row.nodes == "9"; });
+    const auto analysis = analyse(rows, traced_step(), false);
+    ASSERT_TRUE(analysis);
+    ASSERT_EQ(analysis->untraced.size(), 1u);
+    EXPECT_EQ(traced_step().nodes[static_cast<std::size_t>(analysis->untraced[0])].number, 9);
 }
 
 } // namespace

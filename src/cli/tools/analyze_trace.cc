@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/tools/trace_runs.h"
+#include "core/log.h"
 #include "core/text_file.h"
 #include "model/open.h"
 #include "model/presets.h"
@@ -20,8 +21,13 @@ using trace::Row;
 
 Result<std::vector<Row>> read_rows(const AnalyzeOptions& options) {
     LR_TRY_ASSIGN(const std::string text, read_text_file(options.file));
-    if (!trace::is_nsys(text))
+    if (!trace::is_nsys(text)) {
+        if (!options.rules.empty())
+            return fail(Code::kInvalidArgument,
+                        "--rules: {} names its nodes itself; rules are for kernels of nsys",
+                        options.file);
         return trace::parse_csv(text, options.file);
+    }
     if (options.rules.empty())
         return fail(
             Code::kInvalidArgument,
@@ -101,7 +107,8 @@ Result<graph::Step> graph_of(const AnalyzeOptions& options, bool prefill) {
         return graph::build_step(opened.model(), shard, shape);
     }
     LR_TRY_ASSIGN(const model::Config config, model::preset(options.preset));
-    LR_TRY_ASSIGN(const model::FormatPolicy policy, model::format_policy(options.format));
+    LR_TRY_ASSIGN(const model::FormatPolicy policy,
+                  model::format_policy(options.format.empty() ? "nvfp4-mixed" : options.format));
     graph::StepOptions step_options;
     step_options.w4a4 = true;
     model::Model model = model::Model::declare(config, policy);
@@ -126,9 +133,28 @@ bool needs_laying(const std::vector<Row>& rows, const graph::Step& step) {
     return false;
 }
 
+// Said, not refused: a trace may be cut.
+void warn_of_untraced(const trace::Analysis& analysis, const graph::Step& step,
+                      const std::string& model) {
+    constexpr std::size_t kShown = 6;
+    std::string names;
+    for (std::size_t i = 0; i < std::min(kShown, analysis.untraced.size()); ++i)
+        names += fmt::format("{}{}", i == 0 ? "" : ", ",
+                             step.nodes[static_cast<std::size_t>(analysis.untraced[i])].id);
+    if (!analysis.untraced.empty())
+        log_warning("{} launches of {}'s graph are not in the trace ({}{}): did another model, "
+                    "format or --tp run?",
+                    analysis.untraced.size(), model, names,
+                    analysis.untraced.size() > kShown ? ", ..." : "");
+}
+
 } // namespace
 
 Status analyze_trace(const AnalyzeOptions& options) {
+    if (options.model.empty() && options.preset.empty())
+        return fail(Code::kInvalidArgument,
+                    "trace analyze: expected --model FOLDER or --preset, whose graph says who "
+                    "waits for whom");
     LR_TRY_ASSIGN(const std::vector<Row> rows, read_rows(options));
     LR_TRY_ASSIGN(std::vector<Row> step_rows, choose(rows, options));
     const std::int64_t number = step_rows.front().step;
@@ -140,6 +166,7 @@ Status analyze_trace(const AnalyzeOptions& options) {
                     "{}: {}: expected a node of {} (--model, --preset, --format)", options.file,
                     trace::label(analysis.rows[analysis.unknown.front()]),
                     options.model.empty() ? options.preset : options.model);
+    warn_of_untraced(analysis, step, options.model.empty() ? options.preset : options.model);
     fmt::print("trace       {}, step {}; graph of {}\n", options.file, number,
                options.model.empty() ? options.preset : options.model);
     for (const auto& [name, value] : report::trace_facts(analysis))

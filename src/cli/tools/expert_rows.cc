@@ -51,10 +51,14 @@ void take_rank(ExpertRows& rows, std::int64_t ranks, std::int64_t rank) {
     rows.load = Load(rows.load.begin() + first, rows.load.begin() + first + local);
 }
 
-Status check_ranks(const RowFlags& flags, std::int64_t experts) {
+Status check_rank(const RowFlags& flags) {
     if (flags.rank >= flags.ranks)
         return fail(Code::kInvalidArgument, "--rank: expected 0 to {}, got {}", flags.ranks - 1,
                     flags.rank);
+    return {};
+}
+
+Status check_ranks(const RowFlags& flags, std::int64_t experts) {
     if (experts % flags.ranks != 0)
         return fail(Code::kInvalidArgument, "--ranks: expected a divisor of the {} experts, got {}",
                     experts, flags.ranks);
@@ -280,6 +284,7 @@ Result<ExpertRows> read_expert_rows(const RowFlags& flags, const model::Config& 
                     "rows: expected one of --counts, --counts-file, --distribution and --model, "
                     "got {}",
                     given.empty() ? "none" : fmt::format("{}", fmt::join(given, " and ")));
+    LR_TRY(check_rank(flags));
     if (!flags.model.empty())
         return recorded(flags);
     if (!flags.distribution.empty())

@@ -3,6 +3,7 @@
 // liverow experts: the rows, tiles, programs and bytes of routed experts.
 #include "cli/tools/commands.h"
 #include "cli/tools/expert_rows.h"
+#include "cli/tools/graph_flags.h"
 #include "cli/usage.h"
 #include "experts/endpoints.h"
 #include "model/presets.h"
@@ -12,6 +13,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 
@@ -27,7 +29,8 @@ struct Options {
     Tiling tiling;
     std::string split, next, sweep, tpot;
     std::vector<std::string> elements;
-    double gbs = 4800, tflops = 1979, launch_us = 2;
+    std::string machine = "h200";
+    std::optional<double> gbs, tflops, launch_us; // instead of the machine's
     std::string as = "table";
     std::int64_t top = 32;
 };
@@ -61,6 +64,22 @@ Result<report::Sweep> parse_sweep(std::string_view text) {
         return fail(Code::kInvalidArgument, "--sweep: expected values after '{}=', got none",
                     sweep.key);
     return sweep;
+}
+
+// A flag's figure, or else the machine's; neither NaN nor infinite.
+Result<double> figure(const std::optional<double>& given, double known, double least,
+                      std::string_view flag) {
+    const double value = given.value_or(known);
+    if (value >= least && value <= 1e9)
+        return value;
+    return fail(Code::kInvalidArgument, "{}: expected {:g} to 1e9, got {:g}", flag, least, value);
+}
+
+// What multiplies: units of the activations' format (docs/EXPERTS.md: FP8 weights have FP8 ones).
+graph::Unit unit_of(numerics::WeightFormat weights) {
+    return weights == numerics::WeightFormat::kPlain || weights == numerics::WeightFormat::kNvfp4
+               ? graph::Unit::kBf16
+               : graph::Unit::kFp8;
 }
 
 class Experts {
@@ -111,8 +130,7 @@ class Experts {
         input_.source = rows_.source;
         input_.load = rows_.load;
         input_.top_k = rows_.top_k;
-        input_.machine = {1e9 * options_.gbs, 1e12 * options_.tflops};
-        input_.launch_seconds = 1e-6 * options_.launch_us;
+        LR_TRY(read_machine());
         input_.top = options_.top;
         LR_TRY(read_rank_tokens());
         if (!options_.next.empty()) {
@@ -122,8 +140,9 @@ class Experts {
             LR_TRY(read_split());
         if (!options_.tpot.empty()) {
             LR_TRY_ASSIGN(const auto ms, parse_three<double>(options_.tpot, "--tpot"));
-            if (!(ms[0] > 0 && ms[1] > 0 && ms[2] > 0))
-                return fail(Code::kInvalidArgument, "--tpot: expected three times above 0, got {}",
+            if (!std::all_of(ms.begin(), ms.end(), [](double t) { return t > 0 && t <= 1e9; }))
+                return fail(Code::kInvalidArgument,
+                            "--tpot: expected three times above 0, at most 1e9, got {}",
                             options_.tpot);
             input_.times = SplitTimes{ms[0], ms[1], ms[2]};
         }
@@ -134,6 +153,18 @@ class Experts {
             LR_TRY_ASSIGN(const auto at, parse_three<std::int64_t>(text, "--element"));
             input_.elements.push_back({at[0], at[1], at[2]});
         }
+        return {};
+    }
+
+    Status read_machine() {
+        LR_TRY_ASSIGN(const graph::Machine machine, find_machine(options_.machine));
+        const double rate = machine.rate_tflops(unit_of(input_.problem.weights));
+        LR_TRY_ASSIGN(const double gbs, figure(options_.gbs, machine.read.value, 1e-6, "--gbs"));
+        LR_TRY_ASSIGN(const double tflops, figure(options_.tflops, rate, 1e-6, "--tflops"));
+        LR_TRY_ASSIGN(const double launch_us,
+                      figure(options_.launch_us, machine.launch.value, 0, "--launch-us"));
+        input_.machine = {1e9 * gbs, 1e12 * tflops};
+        input_.launch_seconds = 1e-6 * launch_us;
         return {};
     }
 
@@ -305,7 +336,10 @@ void add_shape_flags(CLI::App& command, Options& options) {
         {"--group-m", &options.tiling.group, "Row blocks that stand together in program numbers"},
         {"--ctas", &options.ctas, "Persistent CTAs, or tiles that run at once (H200: 132)"}};
     for (const auto& [name, value, text] : sizes)
-        command.add_option(name, *value, text)->capture_default_str()->type_name("N");
+        command.add_option(name, *value, text)
+            ->check(CLI::Range(1, 1 << 20)) // experts::check has limits of its own
+            ->capture_default_str()
+            ->type_name("N");
 }
 
 void add_question_flags(CLI::App& command, Options& options) {
@@ -333,16 +367,21 @@ void add_question_flags(CLI::App& command, Options& options) {
         .add_option("--tpot", options.tpot,
                     "Milliseconds a token measured whole, split, overlapped: 102.1,153.67,150.78")
         ->type_name("A,B,C");
-    command.add_option("--gbs", options.gbs, "Memory of the floor, GB/s (H200)")
-        ->check(CLI::PositiveNumber)
-        ->capture_default_str();
-    command.add_option("--tflops", options.tflops, "Arithmetic of the floor, TFLOP/s (H200, FP8)")
-        ->check(CLI::PositiveNumber)
-        ->capture_default_str();
     command
-        .add_option("--launch-us", options.launch_us, "What one more launch costs, microseconds")
-        ->check(CLI::NonNegativeNumber)
+        .add_option("--machine", options.machine,
+                    "Whose floor: h200, b300, cpu (this one, measured now) or a JSON file, as in "
+                    "`graph`")
         ->capture_default_str();
+    command.add_option("--gbs", options.gbs, "Memory of the floor, GB/s, instead of the machine's")
+        ->type_name("X");
+    command
+        .add_option("--tflops", options.tflops,
+                    "Arithmetic of the floor, TFLOP/s, instead of the machine's")
+        ->type_name("X");
+    command
+        .add_option("--launch-us", options.launch_us,
+                    "What one more launch costs, microseconds, instead of the machine's")
+        ->type_name("X");
 }
 
 } // namespace

@@ -13,6 +13,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <memory>
 
 namespace lr::cli {
@@ -21,7 +22,7 @@ namespace {
 struct Options {
     GraphFlags graph;
     std::string as = "table", trace;
-    std::int64_t trace_step = -1; // -1: the first one of the trace
+    std::int64_t trace_step = -1; // -1: the trace's first one of the path's phase
     bool shapes = false;
 };
 
@@ -50,7 +51,13 @@ Status show_graph(const Options& options) {
 Result<trace::Analysis> read_trace(const Options& options, const graph::Step& step) {
     LR_TRY_ASSIGN(const std::string text, read_text_file(options.trace));
     LR_TRY_ASSIGN(std::vector<trace::Row> rows, trace::parse_csv(text, options.trace));
-    const std::int64_t wanted = options.trace_step < 0 ? rows.front().step : options.trace_step;
+    const std::string phase = step.shape.phase == graph::Phase::kDecode ? "decode" : "prefill";
+    const auto first = std::find_if(rows.begin(), rows.end(), [&](const trace::Row& row) {
+        return row.path.starts_with(phase);
+    });
+    const std::int64_t wanted = options.trace_step >= 0 ? options.trace_step
+                                : first != rows.end()   ? first->step
+                                                        : rows.front().step;
     std::erase_if(rows, [&](const trace::Row& row) { return row.step != wanted; });
     if (rows.empty())
         return fail(Code::kInvalidArgument, "--trace-step: {} has no step {}", options.trace,
@@ -101,12 +108,20 @@ void add_fusions(CLI::App& graph, Action& action) {
                             "each candidate, and the most that it can save");
         command
             ->add_option("--trace-step", options->trace_step,
-                         "Which step of the trace; -1: its first")
+                         "Which step of the trace; -1: its first one of --path's phase")
             ->check(CLI::Range(std::int64_t{-1}, std::int64_t{1} << 40))
             ->capture_default_str();
     }
-    command->callback(
-        [&action, options] { action = [options] { return show_fusions(*options); }; });
+    command->callback([&action, &graph, options] {
+        action = [&graph, options] {
+            const std::vector<CLI::Option*> before = graph.get_options();
+            if (std::any_of(before.begin(), before.end(),
+                            [](const CLI::Option* flag) { return flag->count() > 0; }))
+                return Status(fail(Code::kInvalidArgument,
+                                   "graph fusions: MODEL and flags stand after `fusions`"));
+            return show_fusions(*options);
+        };
+    });
 }
 
 } // namespace

@@ -14,6 +14,8 @@
 #include <fmt/ranges.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 
 namespace lr::cli {
 namespace {
@@ -41,6 +43,9 @@ Status check_choice(const GraphFlags& flags) {
     if (flags.model.empty() == flags.preset.empty())
         return fail(Code::kInvalidArgument, "graph: expected a MODEL folder or --preset, got {}",
                     flags.model.empty() ? "neither" : "both");
+    if (flags.tokens > 0 && flags.path.starts_with("decode"))
+        return fail(Code::kInvalidArgument,
+                    "--tokens: rows of a prefill step; a decode step has --batch of them");
     if (!flags.model.empty() && !flags.format.empty())
         return fail(Code::kInvalidArgument,
                     "--format: a MODEL has the formats of its files; expected --preset with it");
@@ -80,20 +85,6 @@ Result<graph::Machine> measured_cpu() {
                           .fp4 = flops,
                           .f32 = flops,
                           .launch = {0, "a call"}};
-}
-
-Result<graph::Machine> machine_of(const std::string& name) {
-    if (name == "cpu")
-        return measured_cpu();
-    if (auto known = graph::machine(name))
-        return known;
-    if (name.find('/') == std::string::npos && !name.ends_with(".json"))
-        return fail(Code::kNotFound,
-                    "machine: expected {}, cpu or a file (with a / or .json in its name), got "
-                    "\"{}\"",
-                    fmt::join(graph::machine_names(), ", "), name);
-    LR_TRY_ASSIGN(const std::string text, read_text_file(name));
-    return graph::parse_machine(text, name);
 }
 
 std::string list(const std::vector<std::string_view>& names) {
@@ -162,11 +153,25 @@ Result<BuiltGraph> build_graph(const GraphFlags& flags) {
     auto step = graph::build_step(named.model, {.tp = flags.tp, .ep = flags.ep}, shape, options);
     if (!step)
         return fail(step.error().with_context(named.name));
-    LR_TRY_ASSIGN(graph::Machine machine, machine_of(flags.machine));
+    LR_TRY_ASSIGN(graph::Machine machine, find_machine(flags.machine));
     return BuiltGraph{.model = std::move(named.name),
                       .choice = choice,
                       .machine = std::move(machine),
                       .step = std::move(*step)};
+}
+
+Result<graph::Machine> find_machine(const std::string& name) {
+    if (name == "cpu")
+        return measured_cpu();
+    if (auto known = graph::machine(name))
+        return known;
+    if (name.find('/') == std::string::npos && !name.ends_with(".json"))
+        return fail(Code::kInvalidArgument,
+                    "machine: expected {}, cpu or a file (with a / or .json in its name), got "
+                    "\"{}\"",
+                    fmt::join(graph::machine_names(), ", "), name);
+    LR_TRY_ASSIGN(const std::string text, read_text_file(name));
+    return graph::parse_machine(text, name);
 }
 
 Result<graph::Plan> plan_of(const graph::Step& step, std::string_view names) {
@@ -186,7 +191,17 @@ Status write_out(const GraphFlags& flags, std::string_view text) {
         std::fwrite(text.data(), 1, text.size(), stdout);
         return {};
     }
-    return checkpoint::write_file(flags.out, text, false);
+    // What is no file (/dev/stdout, a pipe) is written to; a rename would put a file in its place.
+    std::error_code error;
+    const std::filesystem::file_status there = std::filesystem::status(flags.out, error);
+    if (!std::filesystem::exists(there) || std::filesystem::is_regular_file(there))
+        return checkpoint::write_file(flags.out, text, false);
+    std::ofstream file(flags.out, std::ios::binary);
+    file.write(text.data(), static_cast<std::streamsize>(text.size()));
+    file.close();
+    if (!file)
+        return fail(Code::kInternal, "{}: cannot be written", flags.out);
+    return {};
 }
 
 } // namespace lr::cli

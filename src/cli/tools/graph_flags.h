@@ -36,6 +36,9 @@ struct BuiltGraph {
 };
 Result<BuiltGraph> build_graph(const GraphFlags& flags);
 
+// "h200", "b300", "cpu" (measured now, which takes some seconds) or a file of graph::parse_machine.
+Result<graph::Machine> find_machine(const std::string& name);
+
 // "reference", or rewrites separated by commas, applied in order and proved.
 Result<graph::Plan> plan_of(const graph::Step& step, std::string_view names);
 

@@ -40,6 +40,7 @@ class TraceRun {
     Status execute() {
         LR_TRY(check());
         LR_TRY_ASSIGN(opened_, model::open_model(options_.model));
+        LR_TRY(make_folder());
         for (const std::string& text : opened_.disagreements)
             log_warning("{}", text);
         // A launch is a node; a dozen more for prologue and epilogue.
@@ -64,6 +65,15 @@ class TraceRun {
             return fail(Code::kInvalidArgument, "trace: expected MODEL, or the subcommand analyze");
         if (options_.out.empty())
             return fail(Code::kInvalidArgument, "trace: expected --out FOLDER");
+        return {};
+    }
+
+    // Before the run, so that none is lost for want of a folder.
+    Status make_folder() const {
+        std::error_code error;
+        std::filesystem::create_directories(options_.out, error);
+        if (error)
+            return fail(Code::kInvalidArgument, "--out {}: {}", options_.out, error.message());
         return {};
     }
 
@@ -184,10 +194,6 @@ class TraceRun {
             recorder_->rows([this](const graph::Step& step) { return program(step); });
         if (recorder_->dropped() > 0)
             return fail(Code::kInternal, "trace: {} launches were dropped", recorder_->dropped());
-        std::error_code error;
-        std::filesystem::create_directories(options_.out, error);
-        if (error)
-            return fail(Code::kInvalidArgument, "--out {}: {}", options_.out, error.message());
         const std::filesystem::path folder = options_.out;
         LR_TRY(write_file(folder / "trace.csv", trace::to_csv(rows)));
         LR_TRY(write_file(folder / "trace.json", trace::to_chrome_json(rows)));

@@ -42,12 +42,16 @@ void add_analyze(CLI::App& trace, Action& action) {
         "analyze", "Critical path, slack, overlap and what fusions could save, of a trace");
     command->add_option("FILE", options->file, "trace.csv, or nsys's cuda_gpu_trace as CSV")
         ->required();
-    command->add_option("--model", options->model,
-                        "Folder of the model that ran; its graph says who waits for whom");
-    command->add_option("--preset", options->preset, "Instead: a released size")
-        ->capture_default_str();
-    command->add_option("--format", options->format, "With --preset: formats of the weights")
-        ->capture_default_str();
+    CLI::Option* model =
+        command->add_option("--model", options->model,
+                            "Folder of the model that ran; its graph says who waits for whom");
+    CLI::Option* preset =
+        command->add_option("--preset", options->preset, "Instead: a released size")
+            ->excludes(model);
+    command
+        ->add_option("--format", options->format,
+                     "With --preset: formats of the weights, nvfp4-mixed unless said")
+        ->needs(preset);
     command->add_option("--tp", options->tp, "Ranks that divided heads and widths")
         ->check(CLI::Range(1, 16))
         ->capture_default_str();
@@ -59,7 +63,9 @@ void add_analyze(CLI::App& trace, Action& action) {
     command->add_option("--layer", options->layer, "Only this layer's launches; -1: all")
         ->capture_default_str();
     command->add_option("--html", options->html, "Also write a timeline to this file");
-    command->footer("Example: liverow trace analyze out/trace.csv --model models/tiny");
+    command->footer("Example: liverow trace analyze out/trace.csv --model models/tiny\n"
+                    "         liverow trace analyze kernels.csv --rules tools/nsys/sglang.rules "
+                    "--preset 397B-A17B --tp 2");
     command->callback(
         [&action, options] { action = [options] { return analyze_trace(*options); }; });
 }

@@ -20,7 +20,7 @@ struct TraceOptions {
 Status record_trace(const TraceOptions& options);
 
 struct AnalyzeOptions {
-    std::string file, model, preset = "397B-A17B", format = "nvfp4-mixed", rules, html;
+    std::string file, model, preset, format, rules, html;
     std::int64_t step = -1, layer = -1;
     std::int32_t tp = 1;
 };
