@@ -34,6 +34,7 @@ body {
 }
 header, main, footer { max-width: 80rem; margin: 0 auto; padding: 0 1rem; }
 header { padding-top: 1.5rem; }
+h1, h2, h3, h4, p, summary { overflow-wrap: anywhere; }
 h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .5rem; }
 h2 { font-size: 1.2rem; line-height: 1.3; margin: 2rem 0 .5rem; }
 h3 { font-size: 1rem; margin: 1.25rem 0 .25rem; }
@@ -155,6 +156,8 @@ std::string html_page(const HtmlPage& page) {
 }
 
 std::string html_table(const Table& table) {
+    if (table.rows.empty())
+        return fmt::format("<p>{}: none.</p>\n", html_escape(table.caption));
     std::string html = fmt::format(
         "<div class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"{}\">\n<table>\n"
         "<caption>{}</caption>\n<thead><tr>",

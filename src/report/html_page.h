@@ -39,7 +39,7 @@ struct HtmlPage {
 std::string html_page(const HtmlPage& page);
 
 // <table> in a block that scrolls alone, with a caption, column and row headers. Cells are text;
-// the last column's may wrap.
+// the last column's may wrap. Without rows a sentence.
 std::string html_table(const Table& table);
 
 // "<h2 id=..>title</h2>" around its content: <section aria-labelledby=..>. `id` is [a-z0-9-]+.

@@ -51,6 +51,8 @@ class Matching {
         }
         if (any_layer)
             lay_out();
+        if (!too_many.empty())
+            return;
         for (std::size_t r = 0; r < rows.size(); ++r)
             place_row(r);
     }
@@ -68,7 +70,7 @@ class Matching {
             if (row.layer >= 0)
                 wanted.emplace(row.layer, row.path);
         std::int32_t next = 0;
-        for (const auto& [layer, path] : wanted)
+        for (const auto& [layer, path] : wanted) {
             for (; static_cast<std::size_t>(next) < step_.layers.size(); ++next) {
                 const bool gdn =
                     step_.layers[static_cast<std::size_t>(next)] == model::LayerKind::kGdn;
@@ -77,6 +79,11 @@ class Matching {
                     break;
                 }
             }
+            if (!laid_on_.contains(layer)) {
+                too_many = path;
+                return;
+            }
+        }
     }
 
     void place_row(std::size_t r) {
@@ -105,6 +112,7 @@ class Matching {
   public:
     std::vector<std::int32_t> row_of_node; // -1: none
     std::vector<std::size_t> unknown;
+    std::string too_many; // path of a layer for which the step has no more of its kind
 };
 
 // Edges between rows; through nodes that have none (aliases, launches that were not recorded).
@@ -296,6 +304,11 @@ Result<Analysis> analyse(std::vector<Row> rows, const graph::Step& step, bool an
     analysis.rows = std::move(rows);
     analysis.totals = totals_of(analysis.rows);
     const Matching matching(analysis.rows, step, any_layer);
+    if (!matching.too_many.empty())
+        return fail(Code::kInvalidArgument,
+                    "trace: expected layers of one step in their order, got more {} layers than "
+                    "the {} layers of the graph have room for; of several steps look at one layer",
+                    matching.too_many, step.layers.size());
     analysis.unknown = matching.unknown;
     analysis.untraced = untraced_nodes(step, matching);
     analysis.data = nearest(data_edges(step, matching), analysis.rows.size());

@@ -75,11 +75,22 @@ Result<std::vector<Kernel>> kernels_of(const CsvTable& table) {
     LR_TRY_ASSIGN(const std::vector<std::size_t> at,
                   table.find({"Start (ns)", "Duration (ns)", "Strm", "Name"}));
     const auto grid = std::find(table.columns.begin(), table.columns.end(), "GrdX");
+    const auto device = std::find(table.columns.begin(), table.columns.end(), "Device");
     std::vector<Kernel> kernels;
+    std::string of_device;
     for (const CsvTable::Line& line : table.lines) {
         if (grid != table.columns.end() &&
             line.fields[static_cast<std::size_t>(grid - table.columns.begin())].empty())
             continue;
+        if (device != table.columns.end()) { // ranks of one process: each runs the whole graph
+            const std::string& name =
+                line.fields[static_cast<std::size_t>(device - table.columns.begin())];
+            of_device = of_device.empty() ? name : of_device;
+            if (name != of_device)
+                return fail(Code::kInvalidFile,
+                            "{}:{}: expected kernels of one device, \"{}\" as above, got \"{}\"",
+                            table.where, line.number, of_device, name);
+        }
         LR_TRY_ASSIGN(const double start, table.number(line, at[0]));
         LR_TRY_ASSIGN(const double duration, table.number(line, at[1]));
         if (duration < 0)

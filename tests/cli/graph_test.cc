@@ -330,6 +330,9 @@ TEST(Graph, RefusesWhatItCannotShow) {
     expect_refused(run({"graph", "--preset", "35B-A3B", "--format", "fp7"}), 2, {"fp7"});
     expect_refused(run({"graph", "--preset", "0.8B", "--tokens", "5"}), 2, {"--tokens", "--batch"});
     expect_refused(run({"graph", "--preset", "0.8B", "fusions"}), 2, {"stand after `fusions`"});
+    expect_refused(
+        run({"graph", "--preset", "397B-A17B", "-n", "16777216", "--context", "16777216"}), 2,
+        {"2^40 pairs", "16777216 rows of context 16777216"});
     expect_refused(run({"graph", "--preset", "0.8B", "-n", "0"}), 2, {"--batch", "0"});
     expect_refused(run({"graph", "--preset", "0.8B", "--as", "dot"}), 2, {"--as", "dot"});
     expect_refused(run({"graph", "--preset", "0.8B", "--path", "prefill", "-n", "65536"}), 2,

@@ -108,6 +108,11 @@ TEST(HtmlPage, TablesHaveACaptionAndHeadersOfColumnsAndRows) {
         "</tbody>\n</table>\n</div>\n");
 }
 
+TEST(HtmlPage, TableWithoutRowsIsASentence) {
+    EXPECT_EQ(html_table(Table("Fusions & more", {{"fusion", Align::kLeft}})),
+              "<p>Fusions &amp; more: none.</p>\n");
+}
+
 TEST(HtmlPage, SectionsAreNamedByTheirHeadings) {
     EXPECT_EQ(html_section("tiles", "Tiles & rows", "x"),
               "<section aria-labelledby=\"tiles\">\n<h2 id=\"tiles\">Tiles &amp; rows</h2>\nx"

@@ -164,13 +164,36 @@ TEST(TraceAnalysis, RowsThatTheGraphDoesNotHaveAreNamed) {
     EXPECT_EQ(analysis->unknown, (std::vector<std::size_t>{3}));
 }
 
+TEST(TraceAnalysis, RefusesMoreLayersThanAStepHas) {
+    std::vector<Row> rows;
+    const graph::Step step = traced_step();
+    const auto layers = static_cast<std::int32_t>(
+        std::count(step.layers.begin(), step.layers.end(), model::LayerKind::kGdn));
+    for (std::int32_t layer = 0; layer <= layers; ++layer)
+        for (Row row : fixture()) {
+            row.layer = layer;
+            row.start_us += 300.0 * layer;
+            row.end_us += 300.0 * layer;
+            rows.push_back(row);
+        }
+    const auto analysis = analyse(rows, step, true);
+    ASSERT_FALSE(analysis);
+    EXPECT_NE(analysis.error().message().find("got more decode-gdn layers than the 60"),
+              std::string::npos)
+        << analysis.error().message();
+    std::erase_if(rows, [&](const Row& row) { return row.layer == layers; });
+    const auto whole = analyse(rows, step, true);
+    EXPECT_TRUE(whole) << whole.error().message();
+}
+
 TEST(TraceAnalysis, NodesThatTheTraceDoesNotHaveAreNamed) {
     std::vector<Row> rows = fixture();
     std::erase_if(rows, [](const Row& row) { return row.nodes == "9"; });
-    const auto analysis = analyse(rows, traced_step(), false);
+    const graph::Step step = traced_step();
+    const auto analysis = analyse(rows, step, false);
     ASSERT_TRUE(analysis);
     ASSERT_EQ(analysis->untraced.size(), 1u);
-    EXPECT_EQ(traced_step().nodes[static_cast<std::size_t>(analysis->untraced[0])].number, 9);
+    EXPECT_EQ(step.nodes[static_cast<std::size_t>(analysis->untraced[0])].number, 9);
 }
 
 } // namespace

@@ -64,6 +64,19 @@ TEST(NsysImport, NamesWhatIsWrongWithRules) {
     refused("path decode-gdn\n1\n", "r:2:");
 }
 
+TEST(NsysImport, TakesTheKernelsOfOneDevice) {
+    const std::string two = "Start (ns),Duration (ns),GrdX,Device,Strm,Name\n"
+                            "0,5,1,GPU (0),7,a\n"
+                            "2,5,,GPU (1),7,[memcpy]\n" // no kernel
+                            "9,5,1,GPU (1),7,a\n";
+    const auto rules = parse_rules("path decode-gdn\n1 a\n", "r");
+    ASSERT_TRUE(rules);
+    const auto trace = parse_nsys(two, "two.csv", *rules);
+    ASSERT_FALSE(trace);
+    EXPECT_EQ(trace.error().message(),
+              "two.csv:4: expected kernels of one device, \"GPU (0)\" as above, got \"GPU (1)\"");
+}
+
 TEST(NsysImport, NamesWhatIsWrongWithTheFile) {
     const auto rules = *parse_rules("path decode-gdn\n1 *\n", "r");
     const auto missing = parse_nsys("Start (ns),Duration (ns),Name\n1,2,k\n", "n.csv", rules);

@@ -21,7 +21,8 @@ namespace lr::cli {
 namespace {
 
 constexpr const char *kStepFlags = "Step", *kModelFlags = "Model";
-constexpr std::int64_t kMost = std::int64_t{1} << 24; // rows, tokens of context
+constexpr std::int64_t kMost = std::int64_t{1} << 24;      // rows, tokens of context
+constexpr std::int64_t kMostPairs = std::int64_t{1} << 40; // their FLOPs still count in 63 bits
 
 struct Named {
     model::Model model;
@@ -143,6 +144,11 @@ Result<BuiltGraph> build_graph(const GraphFlags& flags) {
     LR_TRY_ASSIGN(const report::PathChoice choice, report::path_choice(flags.path));
     LR_TRY_ASSIGN(Named named, named_model(flags));
     const graph::StepShape shape = shape_of(flags, choice.phase);
+    if (shape.rows > kMostPairs / shape.context && shape.rows <= kMost)
+        return fail(Code::kInvalidArgument,
+                    "step: expected at most 2^40 pairs of a row and a token of context, got {} "
+                    "rows of context {}",
+                    shape.rows, shape.context);
     if (shape.rows > kMost)
         return fail(Code::kInvalidArgument,
                     "prefill: batch {} * context {}: expected at most {} rows; --tokens says how "
