@@ -43,8 +43,6 @@ dialog button { font: inherit; color: var(--text); background: var(--page); bord
   border-radius: .375rem; padding: .35rem .75rem; min-height: 2.25rem; }
 @media print {
   .ops-of-all, .nodes { break-before: page; }
-  table { font-size: 7pt; }
-  th, td { padding: 1pt 3pt; overflow-wrap: break-word; }
 }
 )css";
 

@@ -83,6 +83,8 @@ svg text { font-family: inherit; }
   header, main, footer { max-width: none; padding: 0; }
   .hide-print, .skip { display: none; }
   .scroll, pre { overflow: visible; }
+  table { font-size: 7pt; }
+  th, td { padding: 1pt 3pt; overflow-wrap: break-word; }
   tr, figure, .cards > div { break-inside: avoid; }
   h2, h3, caption { break-after: avoid; }
   thead { display: table-header-group; }

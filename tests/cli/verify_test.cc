@@ -114,6 +114,10 @@ TEST(Verify, RefusesFlagsThatSayNothing) {
     expect_refused(verify({"--nodes", "six"}), 2, {"--nodes", "6-9", "six"});
     expect_refused(verify({"--inject", "L0.7:crash"}), 2, {"--inject", "element", "crash"});
     expect_refused(verify({"--inject", "L99.7"}), 2, {"--inject", "L99.7"});
+    const Outcome elsewhere = verify({"--inject", "L0.7", "--path", "decode-attention"});
+    EXPECT_EQ(elsewhere.status, 2);
+    EXPECT_NE(elsewhere.err.find("--inject: nothing that L0.7 writes"), std::string::npos)
+        << elsewhere.err;
     expect_refused(verify({"--free-run", "--nodes", "6"}), 2, {"--free-run", "--nodes"});
     expect_refused(run({"verify", "--preset", "9000B"}), 2, {"9000B"});
 }

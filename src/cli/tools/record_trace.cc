@@ -50,10 +50,10 @@ class TraceRun {
         recorder_.emplace(static_cast<std::size_t>(launches * steps), 1);
         LR_TRY_ASSIGN(engine_, make_engine(&*recorder_));
         std::vector<double> seconds;
-        LR_TRY(run(*engine_, kWarmUp, seconds));
+        LR_TRY(run(*engine_, kWarmUp, seconds, "warming up"));
         recorder_->clear();
         seconds.clear();
-        LR_TRY(run(*engine_, options_.steps, seconds));
+        LR_TRY(run(*engine_, options_.steps, seconds, "recording"));
         LR_TRY(measure_floors());
         LR_TRY(write(seconds));
         return options_.overhead ? measure_overhead() : Status();
@@ -96,7 +96,9 @@ class TraceRun {
     }
 
     // Prompts one after the other, then decode steps; the steps' times in their order.
-    Status run(engine::Engine& engine, std::int64_t steps, std::vector<double>& seconds) {
+    Status run(engine::Engine& engine, std::int64_t steps, std::vector<double>& seconds,
+               const char* what) {
+        Progress progress(what, options_.rows + steps, "steps");
         std::vector<engine::SequenceId> ids;
         for (std::int64_t s = 0; s < options_.rows; ++s) {
             LR_TRY_ASSIGN(const engine::SequenceId id, engine.open_sequence());
@@ -107,9 +109,12 @@ class TraceRun {
             for (std::int64_t p = 0; p < options_.context; ++p)
                 piece.tokens.push_back(token(s, p));
             LR_TRY(step(engine, std::move(input), seconds));
+            progress.advance(1);
         }
-        for (std::int64_t i = 0; i < steps; ++i)
+        for (std::int64_t i = 0; i < steps; ++i) {
             LR_TRY(decode(engine, ids, i, seconds));
+            progress.advance(1);
+        }
         for (const engine::SequenceId id : ids)
             LR_TRY(engine.close_sequence(id));
         return {};

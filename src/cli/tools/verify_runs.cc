@@ -402,9 +402,14 @@ Status Verification::judge(const std::vector<verify::LaunchLocal>& runs) const {
             "verify: no launch of this model is in --path {}, --nodes {}, --layer {}, --plan {}",
             options_.path, options_.nodes.empty() ? "all" : options_.nodes, options_.layer,
             options_.plan);
-    if (injection_ && (faults == 0 || missed > 0))
-        return fail(Code::kInternal, "verify: {} of {} injected faults were not noticed",
-                    faults == 0 ? 1 : missed, std::max<std::int64_t>(1, faults));
+    if (injection_ && faults == 0)
+        return fail(Code::kInvalidArgument,
+                    "--inject: nothing that {} writes was compared and has a place for the fault "
+                    "(--path {}, --layer {}, --plan {})",
+                    options_.inject, options_.path, options_.layer, options_.plan);
+    if (missed > 0)
+        return fail(Code::kInternal, "verify: {} of {} injected faults were not noticed", missed,
+                    faults);
     if (injection_)
         fmt::print("\nverdict     all {} faults noticed\n", faults);
     else
