@@ -124,7 +124,8 @@ Result<Staging> Staging::create(Stream) {
     return no_cuda();
 }
 
-Staging::Staging(Staging&& other) noexcept : stream_(other.stream_) {}
+Staging::Staging(Staging&& other) noexcept
+    : stream_(other.stream_), buffers_(other.buffers_), current_(other.current_) {}
 
 Staging::~Staging() = default;
 
