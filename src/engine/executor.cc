@@ -7,6 +7,7 @@
 #include "graph/verify_plan.h"
 
 #include <cstring>
+#include <utility>
 
 namespace lr::engine {
 
@@ -70,13 +71,13 @@ Status CpuExecutor::run(Executable& executable, std::span<const std::byte> input
     LR_TRY(bind(executable, states));
     LR_CHECK_EQ(static_cast<std::int64_t>(inputs.size()), executable.inputs_.bytes());
     std::memcpy(executable.input_memory_.data(), inputs.data(), inputs.size());
+    last_ns_ = parts_.observer ? monotonic_ns() : 0;
     for (Executable::Bound& bound : executable.bound_)
         LR_TRY(run_node(bound, executable.step_));
     return {};
 }
 
 Status CpuExecutor::run_node(Executable::Bound& bound, const graph::Step& step) {
-    const std::int64_t start = parts_.observer ? monotonic_ns() : 0;
     if (bound.collective)
         LR_TRY(run_collective(bound.args, bound.node->id, parts_.comms, parts_.pool));
     else
@@ -84,7 +85,9 @@ Status CpuExecutor::run_node(Executable::Bound& bound, const graph::Step& step) 
     if (!parts_.observer)
         return {};
     const int rank = parts_.shard.ep_rank * parts_.shard.tp + parts_.shard.tp_rank;
-    return parts_.observer->after({rank, step, *bound.node, bound.args, start, monotonic_ns()});
+    // One look at the clock a launch: it begins where the one before ended.
+    const std::int64_t start = std::exchange(last_ns_, monotonic_ns());
+    return parts_.observer->after({rank, step, *bound.node, bound.args, start, last_ns_});
 }
 
 std::string CpuExecutor::device(int threads) const {

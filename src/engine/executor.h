@@ -94,6 +94,7 @@ class CpuExecutor final : public Executor {
     std::vector<std::unique_ptr<Executable>> executables_;
     Buffer arena_; // shared by all: one step runs at a time
     std::int64_t arena_generation_ = 0;
+    std::int64_t last_ns_ = 0; // end of the launch before, for the observer
 };
 
 } // namespace lr::engine

@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <utility>
 
 namespace lr::cli {
 namespace {
@@ -292,7 +293,7 @@ class TraceRun {
         return {};
     }
 
-    // Seconds that recording a launch takes: the clock read twice, the call, the event stored.
+    // Seconds that recording a launch takes: the clock read, the call, the event stored.
     Result<double> cost_of_one() const {
         LR_TRY_ASSIGN(const graph::Step step,
                       graph::build_step(opened_.model(), {}, {.phase = graph::Phase::kDecode}));
@@ -300,10 +301,11 @@ class TraceRun {
         trace::StepRecorder recorder(static_cast<std::size_t>(kTimes), 1);
         engine::NodeObserver& observer = recorder;
         const Stopwatch watch;
+        std::int64_t last = monotonic_ns();
         for (std::int64_t i = 0; i < kTimes; ++i) {
             const graph::Node& node = step.nodes[static_cast<std::size_t>(i) % step.nodes.size()];
-            const std::int64_t start = monotonic_ns();
-            LR_TRY(observer.after({0, step, node, node.args, start, monotonic_ns()}));
+            const std::int64_t start = std::exchange(last, monotonic_ns());
+            LR_TRY(observer.after({0, step, node, node.args, start, last}));
         }
         return watch.seconds() / static_cast<double>(kTimes);
     }
