@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cuda/gemm/product_launch.h: launch_product for one pair of formats; each .cu file that includes
-// it instantiates one.
+// cuda/gemm/product_launch.h: launch_product for one pair of formats. For .cu files, each of which
+// instantiates one.
 #pragma once
 
 #include "cuda/gemm/product_few.h"
