@@ -112,7 +112,7 @@ function(lr_tests)
                                                    Threads::Threads)
         add_test(NAME test_${name} COMMAND test_${name} --gtest_brief=1)
         # Once more in the order of sums that instruction sets share (cpu/kernels/kernels.h).
-        if(name STREQUAL "ops" OR name STREQUAL "engine")
+        if(NOT LR_SANITIZE AND (name STREQUAL "ops" OR name STREQUAL "engine"))
             set(filter --gtest_filter=*)
             if(name STREQUAL "engine")
                 set(filter --gtest_filter=*Formats*)
