@@ -131,9 +131,6 @@ void copy_scales(const ops::Weight& weight, const Layout& layout, const WeightPa
                 scale_at(part.scale, row / numerics::kFp8Block, column);
 }
 
-// What kernels leave out of NVFP4 values (gemm/product.h) is in the factor.
-constexpr float kNvfp4Lift = 128.0f;
-
 float factor_of(const ops::Weight& weight, const WeightPart& part, std::int64_t row) {
     if (weight.format == WeightFormat::kFp8Channel)
         return part.scale.dtype == DType::kF32

@@ -24,6 +24,10 @@
 
 namespace lr::cuda {
 
+// Kernels expand NVFP4 weights to so much less than their values, which no bf16 overflows on the
+// way; row_factor puts it back.
+inline constexpr float kNvfp4Lift = 128.0f;
+
 // A weight on its way to the device: its memory and the part that views it.
 struct DeviceWeight {
     DeviceBuffer memory;

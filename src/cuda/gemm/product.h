@@ -16,6 +16,7 @@
 #include "cuda/detail/mma.h"
 #include "cuda/quant/codes.h"
 #include "cuda/run.h"
+#include "cuda/weights.h"
 
 #include <cstdint>
 
@@ -79,9 +80,6 @@ template <Codes kXCodes, Codes kWCodes, bool kBlockScales> struct Format {
     static constexpr int kGroup = 4 * kUnit;
     static constexpr int kPairs = kUnit / 2; // registers of a unit, two values each
 };
-
-// What the expansion of NVFP4 weights leaves out of each value; row_factor puts it back.
-inline constexpr float kNvfp4Lift = 128.0f;
 
 // A unit of U values as it lies in memory. All zero bits are zeros.
 struct Raw {
@@ -195,7 +193,7 @@ __device__ inline void expand_nvfp4_w(std::uint32_t codes, std::uint32_t factor,
     }
 }
 __device__ inline std::uint32_t nvfp4_w_factor(std::uint32_t code) {
-    const float scale = decode_e4m3(static_cast<std::uint8_t>(code)) * 0x1p119f;
+    const float scale = decode_e4m3(static_cast<std::uint8_t>(code)) * (0x1p126f / kNvfp4Lift);
     return pack_bf16(scale, scale);
 }
 // Activations: codes in the order of k, the value itself.
