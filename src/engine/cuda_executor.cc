@@ -141,7 +141,8 @@ Status CudaExecutor::run(Executable& prepared, std::span<const std::byte> inputs
     auto& executable = static_cast<CudaExecutable&>(prepared);
     LR_CHECK_EQ(static_cast<std::int64_t>(inputs.size()), executable.inputs_.bytes());
     LR_TRY(place(executable));
-    executable.fetched.clear();
+    for (auto& [id, copy] : executable.copies)
+        copy.fresh = false;
     LR_TRY(memory_->copy_in(executable.input_region->data(), inputs));
     if (parts_.observer)
         return run_observed(executable, states);
@@ -153,15 +154,18 @@ Status CudaExecutor::run(Executable& prepared, std::span<const std::byte> inputs
 Result<ConstView> CudaExecutor::tensor(Executable& prepared, graph::TensorId id) {
     auto& executable = static_cast<CudaExecutable&>(prepared);
     const graph::Tensor& tensor = executable.step_.tensors[static_cast<std::size_t>(id)];
-    if (!executable.fetched.contains(id)) {
+    CudaExecutable::Copy& copy = executable.copies[id];
+    if (copy.memory.size() == 0) {
+        LR_TRY_ASSIGN(copy.memory, Buffer::allocate(tensor.bytes(), tensor.name));
+    }
+    if (!copy.fresh) {
         const std::int64_t offset = executable.memory_.offset[static_cast<std::size_t>(id)];
         LR_CHECK_GE(offset, 0);
-        LR_TRY_ASSIGN(Buffer host, Buffer::allocate(tensor.bytes(), tensor.name));
-        LR_TRY(memory_->copy_out({host.data(), static_cast<std::size_t>(tensor.bytes())},
+        LR_TRY(memory_->copy_out({copy.memory.data(), static_cast<std::size_t>(tensor.bytes())},
                                  arena_->data() + offset));
-        executable.fetched.emplace(id, std::move(host));
+        copy.fresh = true;
     }
-    return ConstView(executable.fetched.at(id).data(), tensor.dtype, tensor.shape);
+    return ConstView(copy.memory.data(), tensor.dtype, tensor.shape);
 }
 
 } // namespace lr::engine

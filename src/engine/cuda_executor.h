@@ -21,7 +21,12 @@ struct CudaExecutable final : Executable {
     std::unique_ptr<Region> input_region;
     std::optional<cuda::CapturedGraph> graph; // on the memory of `generation`
     std::int64_t generation = -1;
-    std::map<graph::TensorId, Buffer> fetched; // of the last run
+    // Host copies of outputs, kept from step to step; fresh: of the last run.
+    struct Copy {
+        Buffer memory;
+        bool fresh = false;
+    };
+    std::map<graph::TensorId, Copy> copies;
 };
 
 class CudaExecutor final : public Executor {

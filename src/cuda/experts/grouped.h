@@ -7,6 +7,7 @@
 #pragma once
 
 #include "cuda/gemm/product_args.h"
+#include "cuda/gemm/product_grid.h"
 
 #include <algorithm>
 
@@ -14,13 +15,13 @@ namespace lr::cuda::detail {
 
 // rows: capacity of the expert-ordered rows (of which alignment may leave some unused).
 inline ProductChoice grouped_choice(std::int64_t rows, std::int64_t experts, bool gate) {
-    constexpr std::int64_t kFewRows = 16, kOneTileRows = 4, kTileRows = 64; // of an expert
+    constexpr std::int64_t kFewRows = 16, kOneTileRows = 4; // of an expert
     ProductChoice choice;
     choice.gate = gate;
     choice.few = rows <= experts * kFewRows;
     choice.tiles = rows <= experts * kOneTileRows ? 1 : 2;
     choice.row_tiles =
-        choice.few ? std::min(rows, experts) : rows / kTileRows + std::min(rows, experts);
+        choice.few ? std::min(rows, experts) : rows / kTileX + std::min(rows, experts);
     return choice;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/gemm/gemm.h"
 #include "cuda/gemm/product_args.h"
+#include "cuda/gemm/product_grid.h"
 
 #include <algorithm>
 
@@ -11,15 +12,14 @@ using namespace detail;
 
 // Up to so many rows the weights are streamed through registers; beyond, tiles pay.
 constexpr std::int64_t kFewRows = 16;
-constexpr std::int64_t kTileRows = 64, kTileOutputs = 128;
 // Tiles that fill the device; with fewer, slices of K run beside one another.
 constexpr std::int64_t kFullGrid = 132;
 
 bool split(const ops::LinearArgs& args) {
     const std::int64_t n = args.x.rows(), outputs = args.w.rows();
     return n > kFewRows && slices_of(args.w.columns()).count > 1 &&
-           static_cast<std::int64_t>(blocks_for(n, kTileRows)) *
-                   static_cast<std::int64_t>(blocks_for(outputs, kTileOutputs)) <
+           static_cast<std::int64_t>(blocks_for(n, kTileX)) *
+                   static_cast<std::int64_t>(blocks_for(outputs, kTileW)) <
                kFullGrid;
 }
 
@@ -51,8 +51,7 @@ Status linear(const ops::LinearArgs& args, const Lane& lane) {
     choice.few = params.rows <= kFewRows;
     choice.tiles = params.rows <= 8 ? 1 : 2;
     choice.split = split(args);
-    choice.row_tiles =
-        choice.few ? 1 : static_cast<std::int64_t>(blocks_for(params.rows, kTileRows));
+    choice.row_tiles = choice.few ? 1 : static_cast<std::int64_t>(blocks_for(params.rows, kTileX));
     return run_product(x, args.w, params, choice, lane);
 }
 
